@@ -1,0 +1,1 @@
+"""Agents and the services that run their tools."""

@@ -1,0 +1,91 @@
+"""The config values that we read: tools, MCP tools, MCP servers, agent profiles, prompts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import AliasChoices, Field
+
+from .base import Item
+
+SERVED_TOOL_TYPES = ("mcp-tool", "prompt", "text-completion", "tool-service")
+FOREIGN_TOOL_TYPES = ("knowledge-query", "structured-query", "row-embeddings-query")
+
+
+class ToolItem(Item):
+    """A ``tool`` item. ``arguments`` absent and ``arguments: []`` differ: see the tool arguments page.
+
+    ``arguments`` stays raw here: reading it is the work of ``trustgraph_flow.arguments``.
+    """
+
+    type: str
+    name: str
+    description: str = ""
+    mcp_tool: str | None = None
+    template: str | None = None
+    service: str | None = None
+    arguments: Any = None
+    defs: dict[str, Any] | None = Field(default=None, alias="$defs")
+    group: list[str] = Field(default_factory=lambda: ["default"])
+    state: str | None = None
+    applicable_states: list[str] = Field(default_factory=lambda: ["*"])
+    timeout: float | None = None
+
+
+class McpItem(Item):
+    """An ``mcp`` item: a tool on an MCP server, by its own ``url`` or by the id of an ``mcp-server`` item."""
+
+    url: str | None = None
+    server: str | None = None
+    remote_name: str | None = None
+    auth_token: Any = None
+    timeout: float | None = None
+
+
+class McpServerItem(Item):
+    """An ``mcp-server`` item: one connection shared by many tools. ``timeout`` is in seconds."""
+
+    url: str | None = None
+    command: str | None = None
+    args: list[Any] = Field(default_factory=list)
+    env: dict[str, Any] = Field(default_factory=dict)
+    cwd: str | None = None
+    headers: dict[str, Any] = Field(default_factory=dict)
+    auth_token: Any = None
+    transport: Literal["streamable-http", "sse", "stdio"] | None = None
+    mode: Literal["auto", "legacy"] = "auto"
+    timeout: float | None = None
+
+
+class McpSchemaItem(Item):
+    """An ``mcp-schema`` item, written by the MCP service: what the live server says of a tool.
+
+    The key is that of the ``mcp`` item; the fields keep MCP's own spelling.
+    """
+
+    input_schema: dict[str, Any] | bool | None = Field(
+        default=None, alias="inputSchema", validation_alias=AliasChoices("inputSchema", "input_schema")
+    )
+    output_schema: dict[str, Any] | None = Field(default=None, alias="outputSchema")
+    description: str | None = None
+    annotations: dict[str, Any] | None = None
+
+
+class AgentProfileItem(Item):
+    """An ``agent-profile`` item: a named agent. Absent settings take the service's defaults."""
+
+    model: str | None = None
+    group: list[str] | None = None
+    prompt: str | None = None
+    max_iterations: int | None = Field(default=None, ge=1)
+    max_tools: int | None = Field(default=None, ge=1)
+    timeout: float | None = Field(default=None, gt=0)
+
+
+class PromptItem(Item):
+    """A ``prompt`` item with a key ``template.<id>``."""
+
+    id: str | None = None
+    prompt: str
+    response_type: Literal["text", "json"] = "text"
+    output_schema: Any = Field(default=None, alias="schema")

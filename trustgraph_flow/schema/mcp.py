@@ -1,0 +1,55 @@
+"""The messages of the mcp-tool service."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from .base import Message
+
+
+class McpToolRequest(Message):
+    """One call. ``name`` is the key of an ``mcp`` item; ``parameters`` go out as one dict, as they are.
+
+    ``call_id`` names this call for the journal; a second request with the same id never runs the tool again.
+    ``timeout`` is in seconds.
+    """
+
+    operation: Literal["call", "discover"] = "call"
+    name: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    call_id: str | None = None
+    run_id: str | None = None
+    timeout: float | None = None
+
+
+FaultKind = Literal[
+    "tool-error",
+    "invalid-params",
+    "timed-out",
+    "outcome-unknown",
+    "not-reached",
+    "credentials-refused",
+    "no-longer-offered",
+    "invalid-result",
+    "cancelled",
+    "invalid-arguments",
+]
+
+
+class McpToolResponse(Message):
+    """What came of a call: exactly one of ``text`` and ``object`` for older clients, and the parts for ours.
+
+    ``text`` is what the model reads. ``fault`` is None for a success; a tool's own error has
+    ``is_error`` and ``fault == "tool-error"``. ``duration_ms`` is wall time in the service.
+    """
+
+    text: str | None = None
+    object: Any = None
+    structured: Any = None
+    content: list[dict[str, Any]] = Field(default_factory=list)
+    is_error: bool = False
+    fault: FaultKind | None = None
+    duration_ms: float | None = None
+    tools: list[dict[str, Any]] | None = None
