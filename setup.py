@@ -41,6 +41,26 @@ EXTRAS = {
     ],
 }
 
+COMMANDS = [
+    "tg = trustgraph_flow.cli.main:main",
+    "tg-set-tool = trustgraph_flow.cli.tools:set_tool",
+    "tg-show-tools = trustgraph_flow.cli.tools:show_tools",
+    "tg-delete-tool = trustgraph_flow.cli.tools:delete_tool",
+    "tg-set-mcp-tool = trustgraph_flow.cli.mcp_tools:set_mcp_tool",
+    "tg-show-mcp-tools = trustgraph_flow.cli.mcp_tools:show_mcp_tools",
+    "tg-delete-mcp-tool = trustgraph_flow.cli.mcp_tools:delete_mcp_tool",
+    "tg-invoke-mcp-tool = trustgraph_flow.cli.mcp_tools:invoke_mcp_tool",
+    "tg-show-config = trustgraph_flow.cli.config_items:show_config",
+    "tg-list-config-items = trustgraph_flow.cli.config_items:list_config_items",
+    "tg-get-config-item = trustgraph_flow.cli.config_items:get_config_item",
+    "tg-put-config-item = trustgraph_flow.cli.config_items:put_config_item",
+    "tg-delete-config-item = trustgraph_flow.cli.config_items:delete_config_item",
+    "tg-set-prompt = trustgraph_flow.cli.prompts:set_prompt",
+    "tg-show-prompts = trustgraph_flow.cli.prompts:show_prompts",
+    "tg-invoke-prompt = trustgraph_flow.cli.prompts:invoke_prompt",
+    "tg-invoke-agent = trustgraph_flow.cli.agent:invoke_agent",
+]
+
 setup(
     name="trustgraph-flow-react",
     version="0.1.0",
@@ -58,5 +78,5 @@ setup(
     },
     install_requires=REQUIRES,
     extras_require=EXTRAS,
-    entry_points={"console_scripts": []},
+    entry_points={"console_scripts": COMMANDS},
 )
