@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
+from trustgraph_flow.cli.text import one_line, to_json
 from trustgraph_flow.schema.config import DEFAULT_WORKSPACE
 from trustgraph_flow.schema.errors import TrustGraphError
-from .text import one_line, to_json
 
 if TYPE_CHECKING:
     from trustgraph_flow.client import AsyncClient as Client
@@ -128,7 +128,7 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> 
 
 
 def fail_with_one_line(act: Callable[P, R]) -> Callable[P, R]:
-    """For a command of an application that is not started by ``run``: its deliberate errors become one line."""
+    """For commands of an application that ``run`` does not start: deliberate errors become one line."""
 
     @functools.wraps(act)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:

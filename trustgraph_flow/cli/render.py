@@ -12,8 +12,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+from trustgraph_flow.cli.text import Cleaner, clean, one_line, shorten, to_json
 from trustgraph_flow.schema.agent import AgentMessage
-from .text import Cleaner, clean, one_line, shorten, to_json
 
 LONGEST_OBSERVATION = 2_000
 """Characters shown of one observation unless all was asked for."""
@@ -25,8 +25,8 @@ _STYLES = {"Thought": "cyan", "Call": "yellow", "Observation": "green", "Refused
 class AgentPrinter:
     """Prints the messages of one run, streamed or whole.
 
-    ``steps=False`` prints the answer alone, bare, for scripts. Faults go to ``err``; ``answered`` says whether
-    the run has ended with an answer.
+    ``steps=False`` prints the answer alone, bare, for scripts. Faults go to ``err``; ``answered`` says
+    whether the run has ended with an answer.
     """
 
     def __init__(
