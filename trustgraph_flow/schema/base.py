@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 def hyphenated(name: str) -> str:
@@ -19,3 +19,11 @@ class Item(BaseModel):
     """What is stored as a config value. Unknown keys are kept and written back."""
 
     model_config = ConfigDict(extra="allow", populate_by_name=True, alias_generator=hyphenated)
+
+
+def faults_of(error: ValidationError) -> str:
+    """Every fault with its path, ``values.0.key: Field required; …``; what was given is not repeated."""
+    return "; ".join(
+        ": ".join(part for part in (".".join(map(str, fault["loc"])), fault["msg"]) if part)
+        for fault in error.errors(include_url=False, include_context=False, include_input=False)
+    )
