@@ -1,0 +1,68 @@
+"""The tables. What the migrations build and what this page says must be the same: a test compares them."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text
+
+HEAD = "0001"
+"""The newest migration, known here so that opening an up-to-date store need not import alembic."""
+
+metadata = MetaData()
+
+config_version = Table(
+    "config_version",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+config_item = Table(
+    "config_item",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("type", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("updated_at", Double, nullable=False),
+)
+
+config_history = Table(
+    "config_history",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("type", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("value", Text),
+    Column("updated_at", Double, nullable=False),
+    Column("who", Text, nullable=False),
+)
+
+# Clustered by its key on SQLite: one tree to write, and a run's events lie side by side.
+run_event = Table(
+    "run_event",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("workspace", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+call_journal = Table(
+    "call_journal",
+    metadata,
+    Column("call_id", Text, primary_key=True),
+    Column("run_id", Text),
+    Column("server", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("arguments", Text, nullable=False),
+    Column("begun_at", Double, nullable=False),
+    Column("done_at", Double),
+    Column("outcome", Text),
+    Index("call_journal_run", "run_id"),
+    sqlite_with_rowid=False,
+)
