@@ -18,7 +18,9 @@ from trustgraph_flow.schema.config import DEFAULT_WORKSPACE
 from trustgraph_flow.schema.errors import TrustGraphError
 
 if TYPE_CHECKING:
-    from trustgraph_flow.client import AsyncClient as Client
+    from trustgraph_flow.client import AsyncClient
+
+    Client = AsyncClient
 else:
     # The client brings aiohttp, which ``--help`` need not wait for; typer reads annotations at run time.
     Client = Any

@@ -1,0 +1,60 @@
+"""Tables: wrapped to the window on a terminal, one row a line on a pipe."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from trustgraph_flow.cli.render import plain_console
+from trustgraph_flow.cli.text import clean, one_line
+
+_PIPE_WIDTH = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``style`` is rich's and only seen on a terminal."""
+
+    title: str
+    style: str = ""
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, none: str) -> None:
+    """Prints rows of text from outside; ``none`` is said where there are none. Empty columns are left out."""
+    cells = [[_cell(text) for text in row] for row in rows]
+    if not cells:
+        print(none, file=sys.stderr)
+        return
+    kept = [index for index, column in enumerate(columns) if any(row[index] for row in cells)]
+    show(table([columns[index] for index in kept], [[row[index] for index in kept] for row in cells]))
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Table:
+    made = Table(box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False)
+    for column in columns:
+        made.add_column(Text(column.title), style=column.style, overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(_cell(text)) for text in row))
+    return made
+
+
+def show(*parts: RenderableType) -> None:
+    """Prints to standard output, without trailing blanks on a pipe."""
+    if sys.stdout.isatty():
+        plain_console(sys.stdout).print(*parts, sep="\n")
+        return
+    drawn = io.StringIO()
+    Console(file=drawn, width=_PIPE_WIDTH, markup=False, emoji=False, highlight=False).print(*parts, sep="\n")
+    for line in drawn.getvalue().splitlines():
+        print(line.rstrip())
+
+
+def _cell(text: str) -> str:
+    return clean(text) if sys.stdout.isatty() else one_line(text)
