@@ -28,7 +28,7 @@ REQUIRES = [
 ]
 
 EXTRAS = {
-    "local": ["xllamacpp==2026.10.11549"],
+    "local": ["mcp-server-time>=2026.1", "xllamacpp==2026.10.11549"],
     "postgres": ["psycopg[binary]>=3.2,<4"],
     "test": [
         "hypothesis>=6.140,<7",

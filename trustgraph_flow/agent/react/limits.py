@@ -1,0 +1,64 @@
+"""When a run must stop calling, and when it must stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .run import Run, call_key
+from .types import RunSettings
+
+MOST_FORMAT_FAULTS = 3
+MOST_REFUSALS = 3
+MOST_REPEATS = 3
+
+ANSWER_NOW = "No more calls are possible in this run. Give a Final Answer from what the observations say."
+REPEATED = (
+    "This call has now brought the same result {times} times. Do not repeat it: "
+    "use the result, try something else, or give a Final Answer."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    reason: str
+    """Machine-readable; it stands in the run's end event."""
+    message: str
+
+
+def at_step_limit(run: Run, settings: RunSettings) -> bool:
+    """Whether the reply that has just come was the one asked for after the last step."""
+    return run.steps > settings.max_iterations
+
+
+def must_end(run: Run, settings: RunSettings) -> End | None:
+    """Why no further model call is made, or None."""
+    if run.format_faults >= MOST_FORMAT_FAULTS:
+        return End("format", f"The model gave no readable step {run.format_faults} times in a row.")
+    if max(run.refusals.values(), default=0) >= MOST_REFUSALS:
+        return End("invalid-arguments", f"The model repeated a refused call {MOST_REFUSALS} times.")
+    if run.repeats > MOST_REPEATS:
+        return End("loop", f"The model repeated a call that brought the same result {run.repeats} times.")
+    if at_step_limit(run, settings):
+        return End("step-limit", f"The model gave no answer after {settings.max_iterations} steps.")
+    return None
+
+
+def must_answer(run: Run, settings: RunSettings, constrained: bool) -> bool:
+    """Whether the next reply can only be the final answer.
+
+    After ``max_iterations`` steps the model is asked once more, for the answer alone. A model whose replies
+    are constrained is also held to its answer once a call has been repeated with the same result, since it
+    would go on repeating it.
+    """
+    if run.steps >= settings.max_iterations:
+        return True
+    return constrained and run.repeats >= 2
+
+
+def advice(run: Run, result: dict[str, Any]) -> str | None:
+    """What is added to an observation that has come often enough already."""
+    call = run.open_call or {}
+    key = f"{call_key(call['tool'], call['arguments'])}\n{result['text']}"
+    times = run.outcomes.get(key, 0) + 1
+    return REPEATED.format(times=times) if times >= MOST_REPEATS else None

@@ -1,0 +1,231 @@
+"""The agent service: follows the config, loads the tools of each workspace, and drives runs from the bus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import structlog
+from prometheus_client import Counter, Histogram
+from pydantic import ValidationError
+
+from trustgraph_flow.bus import Bus, Request, Serving
+from trustgraph_flow.config import ConfigView, ConfigWatcher
+from trustgraph_flow.prompt import PromptSet
+from trustgraph_flow.schema.agent import AgentMessage, AgentRequest
+from trustgraph_flow.schema.errors import BadRequest
+from trustgraph_flow.schema.events import RunEvent
+from trustgraph_flow.schema.items import AgentProfileItem
+from trustgraph_flow.schema.llm import TextCompletionRequest, TextCompletionResponse
+from trustgraph_flow.store import Store
+
+from .agent_manager import AgentManager
+from .messages import Reporter
+from .prompting import Prompter
+from .run import Run
+from .shortlist import Shortlist
+from .toolset import LoadedTool, Toolset, load_toolset
+from .types import RunSettings, ToolContext
+
+log = structlog.get_logger()
+
+WATCHED = ("tool", "mcp-schema", "tool-service", "prompt", "agent", "agent-profile")
+DEFAULT_PROFILE = "default"
+CAPABILITIES_SECONDS = 300.0
+
+RUNS = Counter("tg_agent_runs_total", "Runs that have ended", ["status", "reason"])
+STEPS = Histogram("tg_agent_steps", "Model calls of a run", buckets=(1, 2, 3, 5, 8, 13, 21))
+BAD_TOOLS = Counter("tg_agent_bad_tool_items_total", "Tool items found bad at a config change", ["workspace"])
+
+
+@dataclass(slots=True)
+class Workspace:
+    """What the config of one workspace has become."""
+
+    tools: Toolset
+    prompts: PromptSet
+    profiles: dict[str, AgentProfileItem]
+    additional_context: str = ""
+    shortlists: dict[tuple[str, ...], Shortlist] = field(default_factory=dict)
+
+
+class AgentService:
+    """Serves "agent". Several of them, in one process or many, share the work."""
+
+    def __init__(self, bus: Bus, store: Store, *, concurrency: int = 256) -> None:
+        self.bus = bus
+        self.store = store
+        self.concurrency = concurrency
+        self.workspaces: dict[str, Workspace] = {}
+        self._watcher = ConfigWatcher(bus, WATCHED, self.reload)
+        self._serving: Serving | None = None
+        self._capabilities: dict[str | None, tuple[float, TextCompletionResponse]] = {}
+
+    async def start(self) -> None:
+        """Takes requests once the first config has been read."""
+        await self._watcher.start()
+        self._serving = await self.bus.serve("agent", self.handle, concurrency=self.concurrency)
+
+    async def close(self) -> None:
+        if self._serving is not None:
+            await self._serving.close()
+        await self._watcher.close()
+
+    async def reload(self, view: ConfigView) -> None:
+        """Takes up a new config; an item that has turned bad keeps its last good version."""
+        for name, items in view.items.items():
+            before = self.workspaces.get(name)
+            self.workspaces[name] = self._load(name, items, before)
+        for name in set(self.workspaces) - set(view.items):
+            del self.workspaces[name]
+
+    def _load(self, name: str, items: Mapping[str, Mapping[str, str]], before: Workspace | None) -> Workspace:
+        tools = load_toolset(ToolContext(self.bus, name), items, before.tools if before else None)
+        known = set(before.tools.problems) if before else set()
+        for problem in tools.problems:
+            if problem in known:
+                continue
+            if problem.foreign:
+                log.info("tool not served here", workspace=name, key=problem.key, reason=problem.message)
+            else:
+                BAD_TOOLS.labels(name).inc()
+                log.warning(
+                    "bad tool item",
+                    workspace=name,
+                    key=problem.key,
+                    fault=problem.message,
+                    last_good_version_kept=problem.kept,
+                )
+        for tool in tools.tools:
+            if before is None or before.tools.get(tool.key) is not tool:
+                for note in (*tool.signature.warnings, *tool.signature.drift):
+                    log.warning("tool arguments", workspace=name, tool=tool.name, note=note)
+        return Workspace(
+            tools,
+            PromptSet(items.get("prompt", {})),
+            _profiles(name, items.get("agent-profile", {})),
+            items.get("agent", {}).get("additional-context", ""),
+        )
+
+    async def handle(self, request: Request) -> AgentMessage:
+        """One question, from its start or from where another worker left it."""
+        asked = request.parse(AgentRequest)
+        run = Run(asked.run_id or request.id)
+        if asked.run_id or request.redelivered:
+            run.apply(await self.store.runs.read(run.run_id))
+        workspace = self._workspace(request.workspace)
+        settings = self._settings(workspace, asked)
+        announced = [self._started(asked, settings, request)] if run.seq == 0 else []
+        run.apply(announced)
+        reporter = Reporter(request.send, run, streaming=asked.streaming)
+        if run.ended is None:
+            manager = AgentManager(
+                context=ToolContext(self.bus, request.workspace),
+                log=self.store.runs,
+                run=run,
+                settings=settings,
+                offer=lambda current: self._offer(request.workspace, current, settings),
+                prompter=Prompter(workspace.prompts, settings.prompt, workspace.additional_context),
+                reporter=reporter,
+                describe=lambda: self._describe(settings.model, request.workspace, run.deadline),
+                announced=announced,
+            )
+            await manager.drive()
+            ended = run.ended or {}
+            RUNS.labels(ended.get("status"), ended.get("reason")).inc()
+            STEPS.observe(run.steps)
+        return reporter.final()
+
+    @staticmethod
+    def _started(asked: AgentRequest, settings: RunSettings, request: Request) -> RunEvent:
+        deadline = time.time() + (asked.timeout or settings.timeout)
+        if request.deadline is not None:
+            deadline = min(deadline, request.deadline)
+        body = {
+            "workspace": request.workspace,
+            "question": asked.question,
+            "group": asked.group,
+            "state": asked.state,
+            "agent": asked.agent,
+            "session_id": asked.session_id,
+            "history": [_turn(entry) for entry in asked.history or []],
+            "deadline": deadline,
+        }
+        return RunEvent(seq=1, at=time.time(), kind="started", body=body)
+
+    def _workspace(self, name: str) -> Workspace:
+        found = self.workspaces.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.workspaces)) or "none"
+            raise BadRequest(f"there is no workspace {name!r}; known are: {known}")
+        return found
+
+    def _settings(self, workspace: Workspace, asked: AgentRequest) -> RunSettings:
+        name = asked.agent or DEFAULT_PROFILE
+        profile = workspace.profiles.get(name)
+        if profile is None:
+            if asked.agent:
+                known = ", ".join(sorted(workspace.profiles)) or "none"
+                raise BadRequest(f"there is no agent-profile {name!r}; known are: {known}")
+            profile = AgentProfileItem()
+        if asked.group is None and profile.group is not None:
+            asked.group = profile.group
+        base = RunSettings()
+        return RunSettings(
+            model=profile.model,
+            prompt=profile.prompt or base.prompt,
+            max_iterations=profile.max_iterations or base.max_iterations,
+            max_tools=profile.max_tools or base.max_tools,
+            timeout=profile.timeout or base.timeout,
+        )
+
+    def _offer(self, name: str, run: Run, settings: RunSettings) -> list[LoadedTool]:
+        workspace = self._workspace(name)
+        offered = workspace.tools.offered(run.groups, run.state)
+        if len(offered) <= settings.max_tools:
+            return offered
+        key = tuple(tool.key for tool in offered)
+        shortlist = workspace.shortlists.get(key)
+        if shortlist is None:
+            shortlist = workspace.shortlists[key] = Shortlist(offered)
+        return shortlist.top(run.question, settings.max_tools, keep=run.used_tools)
+
+    async def _describe(self, model: str | None, workspace: str, deadline: float) -> TextCompletionResponse:
+        known = self._capabilities.get(model)
+        if known is not None and time.monotonic() - known[0] < CAPABILITIES_SECONDS:
+            return known[1]
+        described = await self.bus.request(
+            "text-completion",
+            TextCompletionRequest(operation="describe", model=model),
+            TextCompletionResponse,
+            workspace=workspace,
+            deadline=deadline,
+        )
+        self._capabilities[model] = (time.monotonic(), described)
+        return described
+
+
+def _profiles(workspace: str, items: Mapping[str, str]) -> dict[str, AgentProfileItem]:
+    profiles = {}
+    for key, text in items.items():
+        try:
+            profiles[key] = AgentProfileItem.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            log.warning(
+                "bad agent-profile item", workspace=workspace, key=key, fault=f"{place}: {first['msg']}"
+            )
+    return profiles
+
+
+def _turn(entry: dict[str, object]) -> dict[str, object]:
+    """A step of an earlier dialog, as older clients send it in ``history``."""
+    arguments = entry.get("arguments")
+    return {
+        "thought": str(entry.get("thought") or ""),
+        "action": entry.get("action") or entry.get("name"),
+        "arguments": arguments if isinstance(arguments, dict) else None,
+        "observation": str(entry.get("observation") or ""),
+    }
