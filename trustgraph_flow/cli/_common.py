@@ -173,5 +173,12 @@ def _spread(program: Any, given: list[str]) -> list[str]:
     return spread
 
 
+def masked(type_: str, value: str) -> str:
+    """The value of a config item without its secrets. Our gateway masks them; other ones may not."""
+    from trustgraph_flow.gateway.secrets import SECRET_TYPES, mask
+
+    return mask(value) if type_ in SECRET_TYPES else value
+
+
 def print_json(value: Any) -> None:
     print(to_json(value))

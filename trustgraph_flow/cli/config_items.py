@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from trustgraph_flow.cli._common import Client, Json, command, print_json
-from trustgraph_flow.cli.masking import MASK, holds_mask, mask_value
+from trustgraph_flow.cli._common import Client, Json, command, masked, print_json
 from trustgraph_flow.cli.text import clean, one_line
 from trustgraph_flow.schema.errors import BadRequest, NotFound
 
@@ -22,7 +21,7 @@ async def show_config(client: Client, as_json: Json = False) -> None:
     """Show all config items of the workspace. Secrets are masked."""
     contents = await client.all()
     items = {
-        type_: {key: mask_value(type_, value) for key, value in keys.items()}
+        type_: {key: masked(type_, value) for key, value in keys.items()}
         for type_, keys in contents.items.items()
     }
     if as_json:
@@ -55,7 +54,7 @@ async def get_config_item(
         raise NotFound(
             f"there is no config item {type_}/{key}; tg-list-config-items --type {type_} lists them"
         )
-    value = mask_value(type_, value)
+    value = masked(type_, value)
     if as_json or format_ == "json":
         print_json(value)
     else:
@@ -75,8 +74,6 @@ async def put_config_item(
     if stdin == (value is not None):
         raise BadRequest("give the value by --value or by --stdin, and by one of them alone")
     text = sys.stdin.read() if value is None else value
-    if holds_mask(type_, text):
-        raise BadRequest(f"the value holds {MASK} where a secret was masked; put the secret itself there")
     await client.put_item(type_, key, text)
     print(f"Configuration item set: {one_line(f'{type_}/{key}')}")
 

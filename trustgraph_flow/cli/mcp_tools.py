@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trustgraph_flow.cli._common import Client, Json, command, print_json
-from trustgraph_flow.cli.masking import MASK, mask_item
+from trustgraph_flow.cli._common import Client, Json, command, masked, print_json
 from trustgraph_flow.cli.text import clean, one_line, shorten, to_json
 from trustgraph_flow.schema.errors import BadRequest, TrustGraphError
 
@@ -132,8 +131,5 @@ def _parameters(text: str) -> dict[str, Any]:
 
 
 def _as_json(key: str, value: str, fault: str | None) -> dict[str, Any]:
-    try:
-        item = mask_item(json.loads(value))
-    except ValueError:
-        item = MASK
-    return {"id": key, "item": item, **({"fault": fault} if fault else {})}
+    shown = masked("mcp", value)
+    return {"id": key, "item": shown, "fault": fault} if fault else {"id": key, "item": json.loads(shown)}
