@@ -1,0 +1,10 @@
+"""The bus: Apache Pulsar, embedded or a cluster, with requests, services and notices on it."""
+
+from .broker import EmbeddedBroker
+from .bus import Bus
+from .notices import Listening
+from .request import Handler, Request
+from .runner import Serving
+from .settings import BusSettings
+
+__all__ = ["Bus", "BusSettings", "EmbeddedBroker", "Handler", "Listening", "Request", "Serving"]
