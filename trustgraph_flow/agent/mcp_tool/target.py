@@ -1,0 +1,22 @@
+"""What a connection goes to: two items that say the same share one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .stdio import Command
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Either ``url`` (with ``headers``) or ``command`` is set. ``label`` names the server in texts and logs."""
+
+    workspace: str
+    label: str
+    url: str | None = None
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    command: Command | None = field(default=None, repr=False)
+    mode: Literal["auto", "legacy"] = "auto"
+    secrets: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Credentials, which no text that leaves us may hold."""

@@ -1,0 +1,1 @@
+"""Small MCP servers to try the product with."""
