@@ -8,13 +8,14 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any
 
-from ..schema.agent import AgentMessage
-from ..schema.config import DEFAULT_WORKSPACE, ConfigResponse, ConfigValue
-from ..schema.errors import NotFound
-from ..schema.items import McpItem, McpServerItem, PromptItem, ToolItem
-from ..schema.llm import TextCompletionResponse
-from ..schema.mcp import McpToolResponse
-from ..schema.prompt import PromptResponse
+from trustgraph_flow.schema.agent import AgentMessage
+from trustgraph_flow.schema.config import DEFAULT_WORKSPACE, ConfigResponse, ConfigValue
+from trustgraph_flow.schema.errors import NotFound
+from trustgraph_flow.schema.items import McpItem, McpServerItem, PromptItem, ToolItem
+from trustgraph_flow.schema.llm import TextCompletionResponse
+from trustgraph_flow.schema.mcp import McpToolResponse
+from trustgraph_flow.schema.prompt import PromptResponse
+
 from .settings import DEFAULT_URL, ClientSettings
 from .stored import ConfigContents, ItemT, Stored, read_item, write_item
 from .transport import Transport

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from yarl import URL
 
-from ..schema.config import DEFAULT_WORKSPACE
-from ..schema.errors import SetupError
+from trustgraph_flow.schema.config import DEFAULT_WORKSPACE
+from trustgraph_flow.schema.errors import SetupError
 
 DEFAULT_URL = "http://127.0.0.1:8888"
 

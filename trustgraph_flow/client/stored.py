@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..schema.base import faults_of
+from trustgraph_flow.schema.base import faults_of
 
 ItemT = TypeVar("ItemT", bound=BaseModel)
 

@@ -11,7 +11,8 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ..schema.config import DEFAULT_WORKSPACE
+from trustgraph_flow.schema.config import DEFAULT_WORKSPACE
+
 from .async_client import AsyncClient
 from .settings import DEFAULT_URL, ClientSettings
 

@@ -10,7 +10,15 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from ..schema.errors import BadRequest, DeadlineExceeded, NotFound, SetupError, Unavailable, from_wire
+from trustgraph_flow.schema.errors import (
+    BadRequest,
+    DeadlineExceeded,
+    NotFound,
+    SetupError,
+    Unavailable,
+    from_wire,
+)
+
 from .settings import ClientSettings
 
 HEARTBEAT_SECONDS = 20.0
