@@ -11,6 +11,9 @@ from trustgraph_flow.cli.argument_options import parse_arguments
 from trustgraph_flow.cli.text import one_line
 from trustgraph_flow.schema.errors import BadRequest
 
+_LINKS = {"mcp-tool": "mcp-tool", "prompt": "template", "tool-service": "service"}
+"""For each type of tool the field that says what it calls."""
+
 Id = Annotated[str, typer.Option("--id", help="The id of the tool.")]
 
 
@@ -24,7 +27,7 @@ async def set_tool(
     ] = "",
     type_: Annotated[
         str | None,
-        typer.Option("--type", help="mcp-tool, prompt, text-completion or tool-service; told by what is given."),
+        typer.Option("--type", help="mcp-tool, prompt, text-completion or tool-service."),
     ] = None,
     mcp_tool: Annotated[
         str | None, typer.Option("--mcp-tool", help="For an mcp-tool: the id given to tg-set-mcp-tool.")
@@ -60,16 +63,10 @@ async def set_tool(
     "account:string:Account number" --argument '{"name": "unit", "type": "string", "enum": ["EUR", "USD"]}'
     """
     from trustgraph_flow.arguments import compile_signature
-    from trustgraph_flow.schema.items import FOREIGN_TOOL_TYPES, SERVED_TOOL_TYPES, ToolItem
+    from trustgraph_flow.schema.items import ToolItem
 
     links = {"mcp-tool": mcp_tool, "template": template, "service": service}
-    kind = type_ or _kind_of(links)
-    if kind not in SERVED_TOOL_TYPES + FOREIGN_TOOL_TYPES:
-        raise BadRequest(f"--type {kind!r} is unknown; known are {', '.join(SERVED_TOOL_TYPES)}")
-    if (needed := {"mcp-tool": "mcp-tool", "prompt": "template", "tool-service": "service"}.get(kind)) and not links[
-        needed
-    ]:
-        raise BadRequest(f"a tool of type {kind} needs --{needed}")
+    kind = _kind(type_, links)
     if no_arguments and argument:
         raise BadRequest("--no-arguments says that there are none; leave it or --argument out")
     arguments = parse_arguments(argument or [])
@@ -97,7 +94,7 @@ async def show_tools(
     as_json: Json = False,
     full: Annotated[bool, typer.Option("--full", help="Show long texts whole.")] = False,
 ) -> None:
-    """Show the tools as agents read them: each argument, and what is wrong with a tool that is not offered."""
+    """Show the tools as agents read them: each argument, and why a tool is not offered."""
     from trustgraph_flow.cli.tool_view import print_tools, view_tools
 
     contents = await client.all()
@@ -115,9 +112,19 @@ async def delete_tool(client: Client, id_: Id) -> None:
     print(f"Tool deleted: {one_line(id_)}")
 
 
-def _kind_of(links: dict[str, str | None]) -> str:
-    kinds = {"mcp-tool": "mcp-tool", "template": "prompt", "service": "tool-service"}
-    given = [kinds[link] for link, value in links.items() if value]
-    if len(given) != 1:
-        raise BadRequest("say what kind of tool it is: --type, or one of --mcp-tool, --template and --service")
-    return given[0]
+def _kind(given: str | None, links: dict[str, str | None]) -> str:
+    """The type of a tool that is made of these links, checked."""
+    from trustgraph_flow.schema.items import FOREIGN_TOOL_TYPES, SERVED_TOOL_TYPES
+
+    fitting = [kind for kind, link in _LINKS.items() if links[link]]
+    if given is None:
+        if len(fitting) != 1:
+            raise BadRequest(
+                "say what kind of tool it is: --type, or one of --mcp-tool, --template, --service"
+            )
+        return fitting[0]
+    if given not in SERVED_TOOL_TYPES + FOREIGN_TOOL_TYPES:
+        raise BadRequest(f"--type {given!r} is unknown; known are {', '.join(SERVED_TOOL_TYPES)}")
+    if given in _LINKS and given not in fitting:
+        raise BadRequest(f"a tool of type {given} needs --{_LINKS[given]}")
+    return given
