@@ -1,0 +1,1 @@
+"""The default workspace, shipped inside the package as ``trustgraph_flow.defaults``."""
