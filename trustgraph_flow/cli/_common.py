@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 else:
     # The client brings aiohttp, which ``--help`` need not wait for; typer reads annotations at run time.
     Client = Any
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 DEFAULT_URL = "http://127.0.0.1:8888"
 
@@ -127,19 +122,6 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> 
             raise
         _fail(name, f"internal error, please report it: {type(error).__name__}: {error}", 1)
     sys.exit(status if isinstance(status, int) else 0)
-
-
-def fail_with_one_line(act: Callable[P, R]) -> Callable[P, R]:
-    """For commands of an application that ``run`` does not start: deliberate errors become one line."""
-
-    @functools.wraps(act)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return act(*args, **kwargs)
-        except TrustGraphError as error:
-            _fail(Path(sys.argv[0]).name, error.message, 1)
-
-    return guarded
 
 
 def _fail(name: str, message: str, status: int) -> NoReturn:
