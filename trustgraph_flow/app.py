@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 
 from .bus import Bus, BusSettings, EmbeddedBroker
-from .bus.admin import prepare_tenant
+from .bus.admin import prepare
 from .schema.errors import SetupError
 
 if TYPE_CHECKING:
@@ -166,11 +166,10 @@ class App:
             self.folder.claim()
             stack.callback(self.folder.release)
         self.pulsar_host = await self._broker(stack, running)
+        bus_settings = BusSettings(self.pulsar_host, settings.pulsar_token, settings.tenant)
         if settings.pulsar_admin:
-            await prepare_tenant(settings.pulsar_admin, settings.tenant, token=settings.pulsar_token)
-        self.bus = await stack.enter_async_context(
-            Bus(BusSettings(self.pulsar_host, settings.pulsar_token, settings.tenant))
-        )
+            await prepare(settings.pulsar_admin, bus_settings)
+        self.bus = await stack.enter_async_context(Bus(bus_settings))
         store_url = self._store_url(running)
         for service in await self._services(stack, store_url):
             await service.start()

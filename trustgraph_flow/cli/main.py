@@ -67,7 +67,8 @@ def up(
         await asyncio.Event().wait()
         return 0
 
-    serve(settings, wait)
+    status = serve(settings, wait)
+    raise typer.Exit(0 if status == 130 else status)
 
 
 @app.command()

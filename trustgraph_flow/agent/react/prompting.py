@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trustgraph_flow.arguments import quote_block
-from trustgraph_flow.prompt import PromptSet
+from trustgraph_flow.prompt.prompt_set import PromptSet
 
 from .run import Run, Turn
 from .toolset import LoadedTool
@@ -17,6 +17,7 @@ CHARACTERS_PER_TOKEN = 3.0
 """On the safe side for English and JSON; other scripts are shortened a little late."""
 REPLY_SHARE = 0.25
 """What of the model's context is left for its reply."""
+QUOTE = "| "
 SHORT = 300
 """Characters that an old observation keeps when the prompt would not fit."""
 
@@ -62,7 +63,7 @@ class Prompter:
             self.template,
             {
                 "tools": [shown_tool(tool) for tool in tools],
-                "question": quote_block(run.question),
+                "question": inline(run.question),
                 "history": [shown_turn(turn) for turn in turns],
                 "additional_context": self.additional_context,
                 "constrained": constrained,
@@ -71,21 +72,26 @@ class Prompter:
         )
 
 
+def inline(text: str) -> str:
+    """Text that stands behind a label: its first line as it is, each further one quoted."""
+    return quote_block(text).removeprefix(QUOTE)
+
+
 def shown_tool(tool: LoadedTool) -> Mapping[str, Any]:
     """What a template gets of a tool: its name letter for letter, the rest quoted."""
     return {
         "name": tool.name,
-        "description": quote_block(tool.description),
+        "description": inline(tool.description),
         "arguments": tool.signature.text,
     }
 
 
 def shown_turn(turn: Turn) -> Mapping[str, Any]:
     return {
-        "thought": quote_block(turn.thought),
-        "action": turn.action,
+        "thought": inline(turn.thought),
+        "action": None if turn.action is None else inline(turn.action),
         "args": None if turn.arguments is None else json.dumps(turn.arguments, ensure_ascii=False),
-        "observation": quote_block(turn.observation or ""),
+        "observation": inline(turn.observation or ""),
         "is_error": turn.is_error,
     }
 

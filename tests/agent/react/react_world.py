@@ -1,0 +1,125 @@
+"""A whole agent on the real broker, with a scripted model; the test answers the calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from trustgraph_flow.agent.react.service import AgentService
+from trustgraph_flow.bus import Bus, Request
+from trustgraph_flow.config import ConfigView
+from trustgraph_flow.llm.scripted import ScriptedModel
+from trustgraph_flow.schema.agent import AgentMessage, AgentRequest
+from trustgraph_flow.schema.config import ConfigRequest, ConfigResponse
+from trustgraph_flow.schema.events import RunEvent
+from trustgraph_flow.schema.mcp import McpToolRequest, McpToolResponse
+from trustgraph_flow.store import Store
+
+FIXTURE_TOOLS: dict[str, dict[str, Any]] = {
+    "get_forecast": {
+        "description": "Weather outlook",
+        "arguments": [
+            {"name": "place", "type": "string", "description": "Town", "required": True},
+            {"name": "days", "type": "integer", "description": "How many days", "default": 3},
+            {"name": "units", "type": "string", "enum": ["metric", "imperial"]},
+            {"name": "detailed", "type": "boolean"},
+        ],
+    },
+    "list_servers": {"description": "No input needed", "arguments": []},
+    "transfer": {
+        "description": "Moves an amount; has a side effect",
+        "arguments": [
+            {"name": "account_id", "type": "integer", "required": True},
+            {"name": "amount", "type": "number", "minimum": 0, "required": True},
+            {"name": "dry_run", "type": "boolean", "default": False},
+        ],
+    },
+}
+
+Answer = Callable[[McpToolRequest], McpToolResponse]
+
+
+def text_result(_: McpToolRequest) -> McpToolResponse:
+    return McpToolResponse(text="done")
+
+
+class WatchedAgent(AgentService):
+    """Tells when a config change has been taken up."""
+
+    def __init__(self, bus: Bus, store: Store) -> None:
+        super().__init__(bus, store)
+        self.reloaded = asyncio.Event()
+
+    async def reload(self, view: ConfigView) -> None:
+        await super().reload(view)
+        self.reloaded.set()
+
+
+class World:
+    """One agent service with its model and tools. ``sent`` is what arrived on the mcp-tool request topic."""
+
+    def __init__(self, bus: Bus, store: Store, model: ScriptedModel, agent: WatchedAgent) -> None:
+        self.bus = bus
+        self.store = store
+        self.model = model
+        self.agent = agent
+        self.sent: list[McpToolRequest] = []
+        self.answer: Answer = text_result
+
+    async def on_call(self, request: Request) -> McpToolResponse:
+        call = request.parse(McpToolRequest)
+        self.sent.append(call)
+        return self.answer(call)
+
+    async def ask(self, question: str = "What now?", **fields: Any) -> list[AgentMessage]:
+        request = AgentRequest(question=question, **fields)
+        return [message async for message in self.bus.stream("agent", request, AgentMessage, timeout=30)]
+
+    async def put(self, kind: str, key: str, value: Any) -> None:
+        text = value if isinstance(value, str) else json.dumps(value)
+        body = ConfigRequest.model_validate(
+            {"operation": "put", "values": [{"type": kind, "key": key, "value": text}]}
+        )
+        await self.bus.request("config", body, ConfigResponse, timeout=10)
+
+    async def events(self, run_id: str) -> list[RunEvent]:
+        return await self.store.runs.read(run_id)
+
+    @property
+    def prompts(self) -> list[str]:
+        return [request.prompt for request in self.model.requests]
+
+
+MakeWorld = Callable[..., Awaitable[World]]
+
+
+async def replace_items(world: World, tools: dict[str, Any], items: dict[str, dict[str, Any]]) -> None:
+    stored = await world.bus.request(
+        "config", ConfigRequest(operation="list", type="tool"), ConfigResponse, timeout=10
+    )
+    await world.bus.request(
+        "config",
+        ConfigRequest.model_validate(
+            {"operation": "delete", "keys": [{"type": "tool", "key": key} for key in stored.directory or []]}
+        ),
+        ConfigResponse,
+        timeout=10,
+    )
+    for key, tool in tools.items():
+        value = tool
+        if isinstance(tool, dict):
+            value = {"type": "mcp-tool", "name": key, "mcp-tool": key, **tool}
+        await world.put("tool", key, value)
+    for kind, values in items.items():
+        for key, value in values.items():
+            await world.put(kind, key, value)
+
+
+def call(action: str, thought: str = "look", **arguments: Any) -> str:
+    return f"Thought: {thought}\nAction: {action}\nArgs: {json.dumps(arguments)}"
+
+
+def final(answer: str, thought: str = "enough") -> str:
+    return f"Thought: {thought}\nFinal Answer: {answer}"

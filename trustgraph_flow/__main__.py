@@ -1,0 +1,5 @@
+"""``python -m trustgraph_flow`` is ``tg``."""
+
+from trustgraph_flow.cli.main import main
+
+main()
