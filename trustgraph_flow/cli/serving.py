@@ -21,7 +21,7 @@ LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNI
 def app_settings(*, data_dir: Path | None, only: str | None = None, **options: object) -> AppSettings:
     """The settings behind the options of a command. Raises SetupError for a service that does not exist."""
     folder = (data_dir or default_data_dir()).expanduser()
-    services = (BROKER, *SERVICES)
+    services: tuple[str, ...] = (BROKER, *SERVICES)
     if only is not None:
         services = tuple(name for name in (part.strip() for part in only.split(",")) if name)
         if not services:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -26,22 +26,22 @@ class Column:
     style: str = ""
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, none: str) -> None:
-    """Prints rows of text from outside; ``none`` is said where there are none. Empty columns are left out."""
-    cells = [[_cell(text) for text in row] for row in rows]
-    if not cells:
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, none: str) -> None:
+    """Prints rows of text from outside; ``none`` is said on standard error where there are none."""
+    if rows:
+        show(table(columns, rows))
+    else:
         print(none, file=sys.stderr)
-        return
-    kept = [index for index, column in enumerate(columns) if any(row[index] for row in cells)]
-    show(table([columns[index] for index in kept], [[row[index] for index in kept] for row in cells]))
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Table:
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
+    """A table without the columns that are empty in every row."""
     made = Table(box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False)
-    for column in columns:
-        made.add_column(Text(column.title), style=column.style, overflow="fold")
+    kept = [index for index in range(len(columns)) if any(row[index] for row in rows)]
+    for index in kept:
+        made.add_column(Text(columns[index].title), style=columns[index].style, overflow="fold")
     for row in rows:
-        made.add_row(*(Text(_cell(text)) for text in row))
+        made.add_row(*(Text(_cell(row[index])) for index in kept))
     return made
 
 

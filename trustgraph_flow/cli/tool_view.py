@@ -16,7 +16,7 @@ from trustgraph_flow.agent.react.toolset import LoadedTool, Toolset, load_toolse
 from trustgraph_flow.agent.react.types import ToolContext
 from trustgraph_flow.arguments import Signature
 from trustgraph_flow.arguments.show import Describer
-from trustgraph_flow.arguments.text import show_name
+from trustgraph_flow.arguments.text import show_name, show_value
 from trustgraph_flow.arguments.walk import References
 from trustgraph_flow.bus import Bus
 from trustgraph_flow.cli import tables
@@ -25,7 +25,8 @@ from trustgraph_flow.cli.text import clean, one_line, shorten
 
 _INDENT = (0, 0, 0, 4)
 _ARGUMENT_COLUMNS = [
-    tables.Column(title) for title in ("argument", "", "type and limits", "known from", "description")
+    tables.Column(title)
+    for title in ("argument", "", "type and limits", "default", "known from", "description")
 ]
 
 Items = Mapping[str, Mapping[str, str]]
@@ -146,12 +147,14 @@ def _arguments(signature: Signature, limit: int | None) -> Iterator[Sequence[str
     required = schema.get("required") or []
     words = Describer(References(schema))
     for name, sub in (schema.get("properties") or {}).items():
+        facts = sub if isinstance(sub, dict) else {}
         yield (
             show_name(name),
             "required" if name in required else "optional",
             words.phrase(sub),
+            show_value(facts["default"], limit) if "default" in facts else "",
             signature.origin.get(name, ""),
-            _cut(str(sub.get("description") or ""), limit) if isinstance(sub, dict) else "",
+            _cut(str(facts.get("description") or ""), limit),
         )
 
 
