@@ -42,7 +42,8 @@ class McpToolResponse(Message):
     """What came of a call: exactly one of ``text`` and ``object`` for older clients, and the parts for ours.
 
     ``text`` is what the model reads. ``fault`` is None for a success; a tool's own error has
-    ``is_error`` and ``fault == "tool-error"``. ``duration_ms`` is wall time in the service.
+    ``is_error`` and ``fault == "tool-error"``. ``duration_ms`` is wall time in the service. An interim
+    frame has ``progress`` alone: ``{"progress", "total"?, "message"?}``.
     """
 
     text: str | None = None
@@ -53,3 +54,4 @@ class McpToolResponse(Message):
     fault: FaultKind | None = None
     duration_ms: float | None = None
     tools: list[dict[str, Any]] | None = None
+    progress: dict[str, Any] | None = None

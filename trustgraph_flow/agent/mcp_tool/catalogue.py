@@ -19,8 +19,8 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """``complete`` is False when a bound ended the listing; ``malformed`` names tools whose entry can't be read
-    (they can still be called)."""
+    """``complete`` is False when a bound ended the listing; ``malformed`` names tools whose entry can't be
+    read (they can still be called)."""
 
     tools: Mapping[str, Tool]
     complete: bool = True
@@ -32,7 +32,8 @@ class Catalogue:
         return self.complete and name not in self.tools and name not in self.malformed
 
     def output_fault(self, name: str, structured: Any) -> str | None:
-        """Why a structured value does not fit the tool's output schema; None when it does, or there is none."""
+        """Why a structured value does not fit the tool's output schema; None when it does, or there is
+        none."""
         tool = self.tools.get(name)
         if tool is None or tool.output_schema is None:
             return None

@@ -11,6 +11,9 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from mcp.shared.dispatcher import ProgressFnT
+from mcp_types import Tool
+
 from . import faults
 from .catalogue import Catalogue
 from .faults import McpFault
@@ -19,8 +22,10 @@ from .limits import Limits
 from .link import Link
 from .target import Target
 
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 OnCatalogue = Callable[[Catalogue], Awaitable[None]]
+Arguments = dict[str, Any] | Callable[[Tool | None], dict[str, Any]]
+"""What to send, or what makes it from the tool's listed entry (None where it is not known) or raises
+McpFault."""
 
 _ATTEMPTS = 3
 """Connection gone, then connecting refused, then connected: more than that is a server that is down."""
@@ -47,6 +52,7 @@ class Connection:
         self._slots = asyncio.Semaphore(self._limits.calls_at_once)
         self._link: Link | None = None
         self._old: set[Link] = set()
+        self._retired = False
         self._failures = 0
         self._last_fault: McpFault | None = None
         self._not_before = -math.inf
@@ -54,11 +60,11 @@ class Connection:
     async def call(
         self,
         tool: str,
-        arguments: dict[str, Any],
+        arguments: Arguments,
         *,
         seconds: float | None = None,
         hard_seconds: float | None = None,
-        on_progress: Progress | None = None,
+        on_progress: ProgressFnT | None = None,
     ) -> dict[str, Any]:
         """The raw result of a tool, within ``seconds``, which progress extends up to ``hard_seconds``.
 
@@ -70,15 +76,15 @@ class Connection:
         end = started + max(limit, hard_seconds if hard_seconds is not None else self._limits.hard)
         sending: list[Link] = []
 
-        async def progress(done: float, total: float | None, message: str | None) -> None:
+        async def extend(progress: float, total: float | None, message: str | None) -> None:
             clock.reschedule(min(loop.time() + limit, end))
             if on_progress is not None:
-                await on_progress(done, total, message)
+                await on_progress(progress, total, message)
 
         clock = asyncio.timeout(limit)
         try:
             async with clock, self._slots:
-                return await self._attempts(tool, arguments, progress, sending)
+                return await self._attempts(tool, arguments, extend, sending)
         except McpFault as fault:
             raise fault.masked(self.target.secrets) from None
         except TimeoutError:
@@ -88,7 +94,7 @@ class Connection:
             raise faults.timed_out(self.target.label, waited, sent=bool(sending)) from None
 
     async def _attempts(
-        self, tool: str, arguments: dict[str, Any], progress: Progress, sending: list[Link]
+        self, tool: str, arguments: Arguments, progress: ProgressFnT, sending: list[Link]
     ) -> dict[str, Any]:
         for attempt in range(1, _ATTEMPTS + 1):
             sending.clear()
@@ -98,9 +104,11 @@ class Connection:
                 catalogue = await link.relist()
                 if catalogue is not None and catalogue.lacks(tool):
                     raise faults.no_longer_offered(self.target.label, tool)
+            known = catalogue.tools.get(tool) if catalogue is not None else None
+            ready = arguments(known) if callable(arguments) else arguments
             sending.append(link)
             try:
-                return await link.call(tool, arguments, progress)
+                return await link.call(tool, ready, progress)
             except McpFault as fault:
                 if fault.resend == "fresh" and attempt < _ATTEMPTS:
                     self._drop(link)
@@ -130,6 +138,8 @@ class Connection:
         return self._link.catalogue if self._link is not None else None
 
     async def _open_link(self) -> Link:
+        if self._retired:
+            raise faults.not_reached(self.target.label, "its config item has just changed")
         link = self._link
         if link is not None and link.usable:
             if link.ready.done():
@@ -171,6 +181,7 @@ class Connection:
 
     async def retire(self) -> None:
         """Takes no new calls, and returns when those in flight have ended and the connection is closed."""
+        self._retired = True
         if self._link is not None:
             self._drop(self._link)
         owners = [link.owner for link in self._old]
@@ -179,6 +190,7 @@ class Connection:
 
     async def close(self) -> None:
         """Closes now; calls in flight end as lost."""
+        self._retired = True
         if self._link is not None:
             self._drop(self._link)
         await asyncio.gather(*(link.close() for link in list(self._old)))

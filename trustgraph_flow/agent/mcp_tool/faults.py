@@ -21,13 +21,14 @@ from mcp_types import (
 )
 
 from trustgraph_flow.schema.errors import TrustGraphError
-from trustgraph_flow.schema.mcp import FaultKind
+from trustgraph_flow.schema.mcp import FaultKind, McpToolResponse
 
 MAX_REASON_CHARS = 500
 """How much of a server's own words goes into a fault."""
 
 Resend = Literal["fresh", "relist"]
-"""How a call that certainly did not run can be sent once more: on a fresh connection, or after a new listing."""
+"""How a call that certainly did not run can be sent once more: on a fresh connection, or after a new
+listing."""
 
 _UNKNOWN = "outcome unknown, check before trying again"
 _TAG = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]{0,400}>", re.IGNORECASE | re.DOTALL)
@@ -59,8 +60,8 @@ def not_reached(server: str, why: str, *, resend: Resend | None = None) -> McpFa
 def credentials_refused(server: str, status: int) -> McpFault:
     return McpFault(
         "credentials-refused",
-        f'The server "{server}" refused the credentials (HTTP {status}). The call did not run; an operator has to '
-        "correct the token or headers in the server's config item.",
+        f'The server "{server}" refused the credentials (HTTP {status}). The call did not run; an operator '
+        "has to correct the token or headers in the server's config item.",
     )
 
 
@@ -72,12 +73,13 @@ def timed_out(server: str, seconds: float, *, sent: bool) -> McpFault:
     if not sent:
         return McpFault(
             "timed-out",
-            f'The server "{server}" was not ready to take the call within {seconds:g} s. The call was not sent.',
+            f'The server "{server}" was not ready to take the call within {seconds:g} s. '
+            "The call was not sent.",
         )
     return McpFault(
         "timed-out",
-        f'The server "{server}" gave no answer within {seconds:g} s and was told to stop. Whether the call took '
-        "effect is not known: check before trying again.",
+        f'The server "{server}" gave no answer within {seconds:g} s and was told to stop. Whether the call '
+        "took effect is not known: check before trying again.",
     )
 
 
@@ -91,15 +93,16 @@ def no_longer_offered(server: str, tool: str) -> McpFault:
 def invalid_result(server: str, why: str) -> McpFault:
     return McpFault(
         "invalid-result",
-        f'The server "{server}" answered with something that is not a valid result ({why}). The call may have '
-        "taken effect: check before trying again.",
+        f'The server "{server}" answered with something that is not a valid result ({why}). The call may '
+        "have taken effect: check before trying again.",
     )
 
 
 def cancelled(server: str) -> McpFault:
     return McpFault(
         "cancelled",
-        f'The call was cancelled and the server "{server}" was told to stop; it may have taken effect in part.',
+        f'The call was cancelled and the server "{server}" was told to stop; it may have taken effect in '
+        "part.",
     )
 
 
@@ -137,3 +140,8 @@ def mask(text: str, secrets: Iterable[str]) -> str:
         if secret in text:
             text = text.replace(secret, "***")
     return text
+
+
+def response(fault: McpFault) -> McpToolResponse:
+    """The fault as the answer to a call."""
+    return McpToolResponse(text=fault.message, is_error=True, fault=fault.kind)

@@ -1,7 +1,7 @@
 """Ends our child processes, and their children, when this process itself is killed.
 
-One tiny shell holds the reading end of a pipe to us and knows the process groups of our children. When the pipe
-closes, however we came to die, it kills the groups that are left.
+One tiny shell holds the reading end of a pipe to us and knows the process groups of our children. When the
+pipe closes, however we came to die, it kills the groups that are left.
 """
 
 from __future__ import annotations

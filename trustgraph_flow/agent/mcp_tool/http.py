@@ -1,9 +1,10 @@
 """The HTTP client that the SDK's streamable HTTP transport speaks through.
 
-The transport ends the whole connection when one request fails below HTTP, tells no status code to its caller, and
-waits for a notification to be taken before it sends anything else. Here every POST stands alone: what goes wrong
-with it becomes a JSON-RPC error for that request only, which carries what happened; a notification never holds up
-a call; and the POST of a cancelled call is ended, so that a hung server can't collect them.
+The transport ends the whole connection when one request fails below HTTP, tells no status code to its
+caller, and waits for a notification to be taken before it sends anything else. Here every POST stands
+alone: what goes wrong with it becomes a JSON-RPC error for that request only, which carries what happened;
+a notification never holds up a call; and the POST of a cancelled call is ended, so that a hung server can't
+collect them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 CONNECT_SECONDS = 10.0
 NOTIFY_SECONDS = 5.0
 KEEPALIVE_SECONDS = 3.0
-"""Shorter than the 5 s after which common servers close an idle socket, so that no call meets a closing one."""
+"""Shorter than the 5 s after which common servers close an idle socket, so that no call meets a closing
+one."""
 _MAX_ERROR_BYTES = 64 * 1024
 _LOCAL_CODE = -32098
 _MAX_KEPT = 256
@@ -71,8 +73,8 @@ class _Faults:
 
 
 class GuardedClient(httpx2.AsyncClient):
-    """``fault_of`` tells what an MCPError that came through here really was; ``suspect`` is set once the server
-    has answered in a way that makes a fresh start the better next step."""
+    """``fault_of`` tells what an MCPError that came through here really was; ``suspect`` is set once the
+    server has answered in a way that makes a fresh start the better next step."""
 
     def __init__(self, server: str, headers: Mapping[str, str]) -> None:
         super().__init__(
@@ -229,8 +231,8 @@ class GuardedClient(httpx2.AsyncClient):
 
 
 class _Events(httpx2.AsyncByteStream):
-    """An event stream that always ends with an answer, unless the server numbers its events: then the SDK asks
-    for the rest."""
+    """An event stream that always ends with an answer, unless the server numbers its events: then the SDK
+    asks for the rest."""
 
     def __init__(self, client: GuardedClient, response: httpx2.Response, post: _Post) -> None:
         self._client = client
@@ -301,8 +303,6 @@ def _cause(error: BaseException | None) -> str:
     while seen is not None:
         if isinstance(seen, OSError) and seen.strerror:
             return seen.strerror.lower()
-        if isinstance(seen, ExceptionGroup):
-            seen = seen.exceptions[0]
-        else:
-            seen = seen.__cause__ or seen.__context__
+        group = seen.exceptions[0] if isinstance(seen, ExceptionGroup) else None
+        seen = group or seen.__cause__ or seen.__context__
     return "no connection could be made"

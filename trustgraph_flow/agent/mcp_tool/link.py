@@ -1,7 +1,7 @@
 """One open session with an MCP server, from connecting to its loss.
 
-Its owner task enters the transport and the session, and leaves them: nothing else does, so that no cancel scope
-is ever left in another task. Calls are sent from the tasks of their callers.
+Its owner task enters the transport and the session, and leaves them: nothing else does, so that no cancel
+scope is ever left in another task. Calls are sent from the tasks of their callers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ _caught: ContextVar[list[dict[str, Any]] | None] = ContextVar("caught_tool_resul
 class _Dispatcher(JSONRPCDispatcher[TransportContext]):
     """Hands results over as the server wrote them, and says when the connection has ended.
 
-    The SDK's models refuse a whole result for one block of an unknown type, and a whole listing for one bad tool.
+    The SDK's models refuse a whole result for one block of an unknown type, and a whole listing for one bad
+    tool.
     """
 
     def __init__(self, read: Any, write: Any) -> None:
@@ -195,7 +196,8 @@ class Link:
         return ours or faults.from_rpc_error(self.target.label, error, connection_lost=lost)
 
     def no_answer(self) -> None:
-        """A call ran out of time. A child that answers nothing at all is replaced, once nobody else waits for it."""
+        """A call ran out of time. A child that answers nothing at all is replaced, once nobody else waits
+        for it."""
         self._unanswered += 1
         if self._unanswered >= 3 and self.target.command is not None and not self.in_flight:
             self.retire()
@@ -286,7 +288,8 @@ class Link:
         )
 
     async def _negotiate(self, session: ClientSession) -> None:
-        """The newest protocol that both sides speak; a server that does not know the probe gets the handshake."""
+        """The newest protocol that both sides speak; a server that does not know the probe gets the
+        handshake."""
         if self.target.mode == "auto":
             try:
                 await session.discover()
@@ -324,7 +327,8 @@ class Link:
             stop.cancel()
 
     async def _keep_listing(self) -> None:
-        """Lists the tools at the start and after every notice. One that comes meanwhile leads to another listing."""
+        """Lists the tools at the start and after every notice. One that comes meanwhile leads to another
+        listing."""
         assert self._session is not None
         assert self._dispatcher is not None
         capabilities = self._session.server_capabilities

@@ -34,8 +34,8 @@ class NotAResult(ValueError):
 def read_result(raw: dict[str, Any], limits: ResultLimits | None = None) -> McpToolResponse:
     """A ``tools/call`` result as a response; ``duration_ms`` is left open.
 
-    Raises NotAResult, with a reason, for what is no tool result at all. Block types that we don't know are noted
-    in the text and never an error.
+    Raises NotAResult, with a reason, for what is no tool result at all. Block types that we don't know are
+    noted in the text and never an error.
     """
     limits = limits or ResultLimits()
     if raw.get("resultType") == "input_required":
@@ -131,16 +131,14 @@ _NOTHING = object()
 
 
 def _kept(blocks: list[dict[str, Any]], size: int) -> list[dict[str, Any]]:
-    """The blocks as they came, until ``size`` characters are used up; a block over that keeps what can be cut."""
+    """The blocks as they came, until ``size`` characters are used up; a block over that keeps what can be
+    cut."""
     kept = []
     left = size
     for block in blocks:
-        cost = _cost(block)
-        if cost > left:
-            block = _reduced(block, left)
-            cost = _cost(block)
-        kept.append(block)
-        left = max(0, left - cost)
+        fitting = block if _cost(block) <= left else _reduced(block, left)
+        kept.append(fitting)
+        left = max(0, left - _cost(fitting))
     return kept
 
 

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -41,14 +41,14 @@ class Command:
     """How a server is started. ``env`` comes on top of PATH, HOME and LANG."""
 
     argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     cwd: str | None = None
 
     def environment(self) -> dict[str, str]:
         """What the child gets. The running interpreter's programs are found first."""
         inherited = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
         path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
-        return {**inherited, "PATH": path, **self.env}
+        return {**inherited, "PATH": path, **dict(self.env)}
 
 
 @dataclass(slots=True)
@@ -191,13 +191,14 @@ class _Child(asyncio.SubprocessProtocol):
         self.state.exit_status = self._transport.get_returncode()
         self.exited.set()
         self.outbox.close()
-        # What the server wrote before it ended may still be in the pipe, but a grandchild can hold that open for
-        # ever: read what is there now, then see the end.
+        # What the server wrote before it ended may still be in the pipe, but a grandchild can hold that
+        # open for ever: read what is there now, then see the end.
         asyncio.get_running_loop().call_later(0.05, self.inbox.close)
 
 
 def parse_line(line: bytes) -> SessionMessage | None:
-    """The message of one line, or None for junk. Half characters and invalid UTF-8 inside a message are replaced."""
+    """The message of one line, or None for junk. Half characters and invalid UTF-8 inside a message are
+    replaced."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
@@ -275,7 +276,8 @@ class Inbox(_Stream):
 
 
 class Outbox(_Stream):
-    """Messages to the server. A request waits while the pipe is full; a notification (a cancel) never does."""
+    """Messages to the server. A request waits while the pipe is full; a notification (a cancel) never
+    does."""
 
     def __init__(self) -> None:
         self._pipe: asyncio.WriteTransport | None = None

@@ -10,10 +10,11 @@ from .stdio import Command
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Either ``url`` (with ``headers``) or ``command`` is set. ``label`` names the server in texts and logs."""
+    """Either ``url`` (with ``headers``) or ``command`` is set. ``label`` names the server in texts and
+    logs."""
 
     workspace: str
-    label: str
+    label: str = field(compare=False)
     url: str | None = None
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     command: Command | None = field(default=None, repr=False)
