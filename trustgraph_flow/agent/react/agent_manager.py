@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -157,7 +157,7 @@ class AgentManager:
         await reporter.deltas(events)
         return ModelCall(reply, "".join(pieces), last, (time.perf_counter() - began) * 1e3)
 
-    async def _frames(self, request: TextCompletionRequest) -> AsyncIterator[TextCompletionResponse]:
+    async def _frames(self, request: TextCompletionRequest) -> AsyncGenerator[TextCompletionResponse]:
         bus, workspace = self.context.bus, self.context.workspace
         if not request.streaming:
             yield await self.context.request(
@@ -209,7 +209,7 @@ class AgentManager:
         if not checked.ok:
             await self._refuse_arguments(tool, arguments, checked)
             return
-        body = {
+        body: dict[str, Any] = {
             "call_id": f"{self.run.run_id}-{self.run.seq + 1}",
             "tool": tool.name,
             "arguments": checked.arguments,

@@ -132,7 +132,7 @@ class AgentService:
                 announced=announced,
             )
             await manager.drive()
-            ended = run.ended or {}
+            ended: dict[str, str] = run.ended or {}
             RUNS.labels(ended.get("status"), ended.get("reason")).inc()
             STEPS.observe(run.steps)
         return reporter.final()

@@ -1,0 +1,62 @@
+"""A run that was interrupted goes on from its log, and a run that has ended is not run again."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from react_world import MakeWorld, call, final
+
+from trustgraph_flow.schema.events import RunEvent
+
+
+def log(*events: tuple[str, dict[str, Any]]) -> list[RunEvent]:
+    return [
+        RunEvent.model_validate({"seq": seq, "at": 0.0, "kind": kind, "body": body})
+        for seq, (kind, body) in enumerate(events, 1)
+    ]
+
+
+def started() -> tuple[str, dict[str, Any]]:
+    return ("started", {"question": "What now?", "deadline": time.time() + 60})
+
+
+async def test_an_open_call_is_made_again_with_the_same_call_id(make_world: MakeWorld) -> None:
+    world = await make_world([final("done")])
+    called = {"call_id": "r-4", "tool": "transfer", "arguments": {"account_id": 1, "amount": 2}}
+    await world.store.runs.append(
+        "r", log(started(), ("prompted", {}), ("replied", {"thought": "move"}), ("called", called)), after=0
+    )
+    messages = await world.ask(run_id="r")
+    assert [(request.call_id, request.parameters) for request in world.sent] == [
+        ("r-4", {"account_id": 1, "amount": 2})
+    ]
+    assert messages[-1].content == "done"
+    assert "Thought: move" in world.prompts[0]
+
+
+async def test_a_run_that_has_ended_answers_from_its_log(make_world: MakeWorld) -> None:
+    world = await make_world([final("first")])
+    assert (await world.ask(run_id="r"))[-1].content == "first"
+    again = await world.ask(run_id="r")
+    assert [(message.message_type, message.content) for message in again] == [("answer", "first")]
+    assert len(world.model.requests) == 1
+
+
+async def test_a_prompt_without_a_reply_is_asked_again(make_world: MakeWorld) -> None:
+    world = await make_world([call("list_servers"), final("done")])
+    await world.store.runs.append("r", log(started(), ("prompted", {})), after=0)
+    assert (await world.ask(run_id="r"))[-1].content == "done"
+    kinds = [event.kind for event in await world.events("r")]
+    assert kinds == [
+        "started",
+        "prompted",
+        "prompted",
+        "replied",
+        "called",
+        "returned",
+        "prompted",
+        "replied",
+        "answered",
+        "ended",
+    ]
