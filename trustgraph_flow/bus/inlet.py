@@ -20,7 +20,7 @@ import structlog
 
 from trustgraph_flow.schema.errors import Unavailable
 
-from .link import Link, call_threadsafe, fault_text, quietly
+from .link import OK, Link, call_threadsafe, fault_text, quietly
 
 log = structlog.get_logger(__name__)
 
@@ -139,6 +139,15 @@ class Inlet:
             self._scheduled = True
             self._link.loop.call_soon(self._hand_on)
 
+    async def _receive(self, consumer: Any) -> Any:
+        # Not Consumer.receive: its callback brings the process down when the loop has closed meanwhile.
+        loop = self._link.loop
+        received: asyncio.Future[Any] = loop.create_future()
+        consumer._consumer.receive_async(
+            lambda result, message: call_threadsafe(loop, _set, received, result, message)
+        )
+        return await received
+
     async def _pull(self, gate: Gate) -> None:
         while True:
             await gate()
@@ -147,7 +156,7 @@ class Inlet:
                 await asyncio.sleep(PULL_RETRY_SECONDS)
                 continue
             try:
-                message = (await consumer.receive())._message
+                message = await self._receive(consumer)
             except pulsar_asyncio.PulsarException as error:
                 if self._paused:
                     return
@@ -159,6 +168,15 @@ class Inlet:
                 self.refuse(message)
                 return
             self._on_message(message)
+
+
+def _set(future: asyncio.Future[Any], result: Any, message: Any) -> None:
+    if future.done():
+        return
+    if result == OK:
+        future.set_result(message)
+    else:
+        future.set_exception(pulsar_asyncio.PulsarException(result))
 
 
 def _ignore(_result: Any) -> None:

@@ -7,6 +7,7 @@ This and ``inlet.py`` are the only modules that know the Pulsar client. Sending 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -44,6 +45,10 @@ CONNECTED = Gauge("tg_bus_connected", "1 while the broker can be reached")
 SEND_FAILURES = Counter("tg_bus_send_failures_total", "Messages that the broker did not take")
 
 OK = _pulsar.Result.Ok
+
+_open: set[Link] = set()
+"""Links that nobody has closed yet; see ``_shut_down``."""
+
 Settled = Callable[[str | None], None]
 """Called on the event loop with None, or with what went wrong."""
 
@@ -183,6 +188,7 @@ class Link:
         except (TimeoutError, pulsar_asyncio.PulsarException) as error:
             await quietly(self.client.close())
             raise Unavailable(f"{url} takes connections but answers no lookup: {fault_text(error)}") from None
+        _open.add(self)
         self.mark_connected(True)
 
     def new_client(self) -> Any:
@@ -375,7 +381,20 @@ class Link:
         await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.gather(*(quietly(client.close()) for client in self._clients))
         self._clients.clear()
+        _open.discard(self)
         CONNECTED.set(0)
+
+    def shut_down(self) -> None:
+        """Close at once and without an event loop."""
+        for client in self._clients:
+            client.shutdown()
+
+
+@atexit.register
+def _shut_down() -> None:
+    # The client's threads call into the interpreter: one that ends under them crashes.
+    for link in _open:
+        link.shut_down()
 
 
 def hosts(url: str) -> list[tuple[str, int]]:
