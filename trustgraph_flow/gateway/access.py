@@ -33,7 +33,9 @@ HEADERS = {
 
 def token_fits(settings: GatewaySettings, token: str) -> bool:
     """Whether ``token`` lets in; the time taken does not tell how much of it was right."""
-    return settings.token is None or hmac.compare_digest(settings.token.encode(), token.encode())
+    # Header bytes that are no UTF-8 come as surrogates.
+    sent = token.encode(errors="surrogateescape")
+    return settings.token is None or hmac.compare_digest(settings.token.encode(), sent)
 
 
 def answer(body: object, status: int = 200) -> web.Response:
@@ -68,9 +70,7 @@ def guard(settings: GatewaySettings) -> Middleware:
 
 def _refusal(settings: GatewaySettings, request: web.Request) -> web.Response | None:
     if not _is_own(settings, request):
-        return answer(
-            {"error": "pages of other sites may not call, nor names that are not this machine's"}, 403
-        )
+        return answer({"error": "pages of other sites, and foreign names of this machine, may not call"}, 403)
     if request.path in OPEN_PATHS:
         return None
     scheme, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
@@ -86,11 +86,11 @@ def _is_own(settings: GatewaySettings, request: web.Request) -> bool:
     """Keeps pages of other sites out, which a browser on this machine would let through to us.
 
     Browsers send sockets and plain posts across sites and name the sender in ``Origin``. Where no token is
-    asked for, the ``Host`` must be this machine too, or else a foreign name that points to 127.0.0.1 would do.
+    asked for, the ``Host`` must be this machine too, or a foreign name that points to 127.0.0.1 would do.
     """
     host = request.headers.get(hdrs.HOST, "")
     origin = request.headers.get(hdrs.ORIGIN)
-    if origin is not None and origin not in settings.origins and urlsplit(origin).netloc != host:
+    if origin is not None and origin not in settings.origins and origin.partition("://")[2] != host:
         return False
     return settings.token is not None or is_loopback(_hostname(host))
 

@@ -17,6 +17,7 @@ from trustgraph_flow.schema.config import (
     ConfigKey,
     ConfigRequest,
     ConfigResponse,
+    ConfigValue,
 )
 from trustgraph_flow.schema.errors import BadRequest, TrustGraphError
 from trustgraph_flow.schema.mcp import McpToolResponse
@@ -32,6 +33,9 @@ SECONDS = Histogram(
     buckets=(0.005, 0.02, 0.05, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600),
 )  # fmt: skip
 
+WRITER = "gateway"
+"""Who stands in the history of a config item."""
+
 
 class Dispatcher:
     """Checks requests, sends them to their service, and writes the replies as clients know them."""
@@ -45,9 +49,10 @@ class Dispatcher:
         Raises BadRequest for what the client has done wrong, and the errors of the bus and the service.
         """
         with _measured(service):
+            request = read_request(service, body)
             if "streaming" in service.request.model_fields:
-                body = {**body, "streaming": False}
-            frame = await self._whole(service, read_request(service, body), workspace)
+                request = request.model_copy(update={"streaming": False})
+            frame = await self._whole(service, request, workspace)
             if frame.get("message_type") == "answer":
                 frame["answer"] = frame["content"]
             return frame
@@ -86,13 +91,13 @@ class Dispatcher:
         return frame_of(reply)
 
     async def _config(self, request: ConfigRequest, workspace: str) -> dict[str, Any]:
-        request.workspace = workspace
+        request.workspace, request.who = workspace, WRITER
         for number, value in enumerate(request.values):
             if (value.workspace or workspace) != workspace:
                 raise BadRequest(f"values.{number}.workspace: a request writes to its own workspace only")
         if request.operation == "put":
             await self._restore_secrets(request, workspace)
-        return frame_body(masked(await self._ask_config(request, workspace), workspace))
+        return config_frame(await self._ask_config(request, workspace), workspace)
 
     async def _restore_secrets(self, request: ConfigRequest, workspace: str) -> None:
         """Puts the stored secrets in place of the masks in the values to be written."""
@@ -173,7 +178,7 @@ def read_request(service: Service, body: dict[str, Any]) -> Message:
 def frame_of(reply: Message) -> dict[str, Any]:
     """What clients of all ages read.
 
-    A prompt's ``object`` is JSON text, a tool's result has ``text`` or ``object``, an agent's error ``error``.
+    A prompt's ``object`` is JSON text; a tool's result has ``text`` or ``object``, a failed run ``error``.
     """
     frame = frame_body(reply)
     match reply:
@@ -186,13 +191,18 @@ def frame_of(reply: Message) -> dict[str, Any]:
     return frame
 
 
-def masked(reply: ConfigResponse, workspace: str) -> ConfigResponse:
-    """``reply`` with its secrets hidden, and each value with its workspace."""
-    for item in reply.values or []:
-        item.workspace = item.workspace or workspace
-        if item.type in secrets.SECRET_TYPES and item.value is not None:
-            item.value = secrets.mask(item.value)
-    for kind in secrets.SECRET_TYPES & (reply.config or {}).keys():
-        items = (reply.config or {})[kind]
-        items.update({key: secrets.mask(text) for key, text in items.items()})
-    return reply
+def config_frame(reply: ConfigResponse, workspace: str) -> dict[str, Any]:
+    """A reply of the config service with its secrets masked, and each value with its workspace."""
+    frame = frame_body(reply)
+    if reply.values is not None:
+        frame["values"] = [_value(item, workspace) for item in reply.values]
+    for kind in secrets.SECRET_TYPES & frame.get("config", {}).keys():
+        frame["config"][kind] = {key: secrets.mask(text) for key, text in frame["config"][kind].items()}
+    return frame
+
+
+def _value(item: ConfigValue, workspace: str) -> dict[str, Any]:
+    text = item.value
+    if text is not None and item.type in secrets.SECRET_TYPES:
+        text = secrets.mask(text)
+    return {**frame_body(item), "workspace": item.workspace or workspace, "value": text}

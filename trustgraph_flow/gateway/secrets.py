@@ -1,7 +1,7 @@
 """What ``mcp`` and ``mcp-server`` items keep to themselves: readers get a mask, and the mask is never stored.
 
-Secret are the values of ``auth-token``, ``headers`` and ``env``, of other fields that are named like a
-secret, of options in ``args`` that are, and a URL's password and query. A reference ``{"env": NAME}`` says where a
+Secret are the values of ``auth-token``, ``headers`` and ``env``, of other fields and of options in ``args``
+that are named like a secret, and a URL's password and query. A reference ``{"env": NAME}`` says where a
 secret stands and not what it is, and is shown.
 """
 
@@ -45,44 +45,51 @@ def restore(text: str, stored: str | None) -> tuple[str, list[str]]:
     if new is None:
         return text, ["holds the mask instead of an item"]
     faults: list[str] = []
-    restored = _restore("", new, old or {}, faults)
+    restored = _restore(new, old or {}, faults)
     if not faults and any(restored.get(field) != (old or {}).get(field) for field in _TARGET):
         faults.append("names another server or command than before: give its secrets anew")
     return _text(restored), faults
 
 
-def _restore(name: str, new: dict[str, Any], old: dict[str, Any], faults: list[str]) -> dict[str, Any]:
+def _restore(
+    new: dict[str, Any], old: dict[str, Any], faults: list[str], path: str = "", *, hidden: bool = False
+) -> dict[str, Any]:
     result = {}
     for key, value in new.items():
         before = old.get(key)
-        path = f"{name}.{key}" if name else key
+        result[key] = value
         if not holds_mask(_text(value)):
-            result[key] = value
-        elif isinstance(value, dict) and isinstance(before, dict):
-            result[key] = _restore(path, value, before, faults)
-        elif key in old and value == _masked(key, before, name):
+            continue
+        if isinstance(value, dict) and isinstance(before, dict):
+            inside = hidden or _is_secret(key)
+            result[key] = _restore(value, before, faults, f"{path}{key}.", hidden=inside)
+        elif key in old and value == _masked(key, before, hidden=hidden):
             result[key] = before
         else:
-            result[key] = value
-            faults.append(f"{path} holds the mask, and no such secret is stored: give the secret itself")
+            faults.append(f"{path}{key} holds the mask, and no such secret is stored: give the secret itself")
     return result
 
 
-def _masked_object(item: dict[str, Any], holder: str = "") -> dict[str, Any]:
-    return {key: _masked(key, value, holder) for key, value in item.items()}
+def _masked_object(item: dict[str, Any], *, hidden: bool = False) -> dict[str, Any]:
+    return {key: _masked(key, value, hidden=hidden) for key, value in item.items()}
 
 
-def _masked(key: str, value: Any, holder: str) -> Any:
-    """``value`` of ``key``, where ``holder`` is the path of the object that it stands in."""
-    if value in (None, "", [], {}) or (_is_reference(value) and (holder or key not in _HOLDERS)):
+def _masked(key: str, value: Any, *, hidden: bool) -> Any:
+    """``value`` of ``key``; ``hidden`` says that it stands inside of something secret."""
+    if value in (None, "", [], {}) or (_is_reference(value) and key not in _HOLDERS):
         return value
+    hidden = hidden or _is_secret(key)
     if isinstance(value, dict):
-        return _masked_object(value, f"{holder}.{key}" if holder else key)
-    if holder.startswith(_HOLDERS) or key in _HOLDERS or _SECRET_NAME.search(key):
+        return _masked_object(value, hidden=hidden)
+    if hidden:
         return MASK
     if isinstance(value, list):
         return _masked_words(value)
     return _masked_url(value) if isinstance(value, str) else value
+
+
+def _is_secret(key: str) -> bool:
+    return key in _HOLDERS or bool(_SECRET_NAME.search(key))
 
 
 def _masked_words(words: list[Any]) -> list[Any]:

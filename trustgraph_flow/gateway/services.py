@@ -29,7 +29,13 @@ class Service:
         return min(timeout or self.seconds, self.seconds) + GRACE_SECONDS
 
 
-CONFIG = Service("config", ConfigRequest, ConfigResponse, 30, inner=frozenset({"snapshot", "types"}))
+CONFIG = Service(
+    "config",
+    ConfigRequest,
+    ConfigResponse,
+    30,
+    inner=frozenset({"snapshot", "types", "unless_version", "who"}),
+)
 FLOW_SERVICES = {
     service.name: service
     for service in (
