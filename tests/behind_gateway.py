@@ -78,16 +78,17 @@ class ScriptedAgent:
     async def serve(self, request: Request) -> AgentMessage:
         asked = request.parse(AgentRequest)
         self.asked.append((request.workspace, asked))
-        if asked.question == "wait":
-            self.started.set()
-            try:
+        try:
+            if asked.question == "wait":
+                self.started.set()
                 await asyncio.Event().wait()
-            finally:
-                self.cancelled.set()
-        for message in self.messages[:-1]:
-            await request.send(message)
-        if self.go_on is not None:
-            await self.go_on.wait()
+            for message in self.messages[:-1]:
+                await request.send(message)
+            if self.go_on is not None:
+                await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
         return self.messages[-1]
 
 

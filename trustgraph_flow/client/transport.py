@@ -114,7 +114,6 @@ class Transport:
                 self._base / path,
                 json=body,
                 headers=headers,
-                allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds),
             ) as response:
                 content = await response.read()
@@ -125,9 +124,6 @@ class Transport:
     def _raise_for(self, response: aiohttp.ClientResponse, content: bytes) -> None:
         """Our gateway puts a text under ``error`` beside every status that is not 200."""
         url = self.settings.url
-        if 300 <= response.status < 400:
-            where = response.headers.get("Location", "nowhere")
-            raise _no_gateway(url, f"it redirects to {where}")
         if response.status == 401:
             raise self._refused()
         try:
@@ -154,8 +150,18 @@ class Transport:
 
     def _connection(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = aiohttp.ClientSession()
+            trace = aiohttp.TraceConfig()
+            trace.on_request_redirect.append(self._redirected)
+            self._session = aiohttp.ClientSession(trace_configs=[trace])
         return self._session
+
+    async def _redirected(
+        self, _session: aiohttp.ClientSession, _context: object, params: aiohttp.TraceRequestRedirectParams
+    ) -> None:
+        """Redirects are not followed: a socket's token is for the address that it was given for."""
+        where = params.response.headers.get("Location")
+        params.response.close()
+        raise _no_gateway(self.settings.url, f"it redirects to {where}")
 
     @contextmanager
     def _told(self, seconds: float) -> Iterator[None]:
