@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
@@ -68,7 +69,7 @@ class Failures:
             return ModelTimedOut(f"{self._server} did not answer in time; check its log and load.")
         if isinstance(root, aiohttp.ClientPayloadError | httpx2.ReadError):
             return self.broken_off()
-        why = self.quote((isinstance(root, OSError) and root.strerror) or str(root) or type(root).__name__)
+        why = self.quote(_reason(root))
         return self.unreachable(f"can't be reached ({why})", "check that it runs and that --llm-url is right")
 
     def broken_off(self) -> ModelError:
@@ -109,6 +110,12 @@ class Failures:
         if self._key:
             line = line.replace(self._key, "…")
         return line if len(line) <= LONGEST_QUOTE else line[:LONGEST_QUOTE] + "…"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return os.strerror(error.errno)
+    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
 def root_cause(error: BaseException) -> BaseException:

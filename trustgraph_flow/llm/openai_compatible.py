@@ -16,6 +16,7 @@ from trustgraph_flow.schema.llm import TextCompletionRequest, TextCompletionResp
 
 from . import wire
 from .backoff import Backoff
+from .grammar import portable
 from .model_server import ModelServer
 from .provider import Capabilities, ModelBadAnswer, ModelError, ModelRejected
 
@@ -82,8 +83,8 @@ class OpenAICompatible:
         model = await self._name(request.model, deadline)
         if request.response_schema is not None:
             able = await self.describe(model, deadline=deadline)
-            if not able.constrained:
-                request = request.model_copy(update={"response_schema": None})
+            schema = portable(request.response_schema) if able.constrained else None
+            request = request.model_copy(update={"response_schema": schema})
         async with aclosing(self._complete(request, model, deadline)) as responses:
             async for response in responses:
                 yield response
@@ -203,6 +204,9 @@ class OpenAICompatible:
 
 
 def _refused(error: ModelError, body: Mapping[str, Any]) -> set[str]:
+    if "response_format" in body and "grammar" in error.data.get("text", ""):
+        # A server whose grammar led into a dead end, which it may tell by any status.
+        return {"response_format"}
     if isinstance(error, ModelRejected) and error.data.get("status") in REFUSED:
         return wire.refused_parameters(error.data["text"], error.data.get("param"), body)
     return set()
