@@ -81,7 +81,7 @@ class Inlet:
 
     @property
     def is_connected(self) -> bool:
-        return self._consumer is not None and bool(self._consumer.is_connected())
+        return self._consumer is not None and bool(self._consumer._consumer.is_connected())
 
     def acknowledge(self, message: Any) -> None:
         """Does not wait. An ack that is lost means a redelivery, for which workers must be ready anyway."""
