@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -24,6 +24,7 @@ else:
     Client = Any
 
 DEFAULT_URL = "http://127.0.0.1:8888"
+"""As in the client, which is not imported for its name."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, with nothing left out.")]
 
@@ -100,7 +101,7 @@ def new_app() -> typer.Typer:
     )
 
 
-def run(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
+def run(app: typer.Typer, name: str) -> NoReturn:
     """Runs a command and ends the process: 0 done, 1 failed, 2 wrongly called, 130 interrupted.
 
     Every failure is one line on stderr, and no traceback unless ``TRUSTGRAPH_DEBUG`` is set.
@@ -108,9 +109,8 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> 
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     program = typer.main.get_command(app)
-    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        status = program.main(args=_spread(program, given), prog_name=name, standalone_mode=False)
+        status = program.main(args=_spread(program, sys.argv[1:]), prog_name=name, standalone_mode=False)
     except TrustGraphError as error:
         _fail(name, error.message, 1)
     except typer.TyperException as error:
