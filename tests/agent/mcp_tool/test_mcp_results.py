@@ -28,7 +28,10 @@ def test_words_that_sound_like_an_error_are_none():
 def test_every_kind_of_block_is_shown_or_noted():
     text = text_of(
         TEXT,
-        {"type": "resource", "resource": {"uri": "demo://doc/1", "mimeType": "text/markdown", "text": "# Body"}},
+        {
+            "type": "resource",
+            "resource": {"uri": "demo://doc/1", "mimeType": "text/markdown", "text": "# Body"},
+        },
         PICTURE,
         {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
         {"type": "resource_link", "uri": "demo://doc/2", "name": "second"},

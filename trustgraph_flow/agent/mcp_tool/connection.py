@@ -165,7 +165,7 @@ class Connection:
     def _count_failure(self, link: Link, fault: McpFault) -> None:
         if self._link is not link:
             return
-        self._link = None
+        self._drop(link)
         self._last_fault = fault
         pause = min(self._limits.reconnect_first * 2**self._failures, self._limits.reconnect_last)
         self._not_before = asyncio.get_running_loop().time() + pause

@@ -106,10 +106,16 @@ def cancelled(server: str) -> McpFault:
     )
 
 
-def from_rpc_error(server: str, error: MCPError, *, connection_lost: bool) -> McpFault:
-    """The fault that a JSON-RPC error stands for; ``connection_lost`` when the whole connection is gone."""
+def says_connection_lost(error: MCPError) -> bool:
+    """Whether the SDK itself reports a lost connection; servers use its code for errors of their own."""
+    ours = error.message == "Connection closed" or error.message.startswith("SSE stream ")
+    return error.code == CONNECTION_CLOSED and ours
+
+
+def from_rpc_error(server: str, error: MCPError) -> McpFault:
+    """The fault that a JSON-RPC error stands for."""
     said = short(error.message)
-    if connection_lost or error.code == CONNECTION_CLOSED:
+    if says_connection_lost(error):
         return outcome_unknown(server, "the connection was lost before the answer came")
     if error.code == INVALID_PARAMS:
         return McpFault("invalid-params", f'The server "{server}" refused the call as invalid: {said}')

@@ -21,6 +21,8 @@ class Limits:
     """From the start of a connection, or a child process, until the handshake is done."""
     idle: float = 300.0
     """After which a connection without calls is closed."""
+    close: float = 2.0
+    """For a child to end by itself once its stdin is closed, and again after SIGTERM."""
     listing: float = 10.0
     """For the whole of ``tools/list``."""
     await_listing: float = 2.0

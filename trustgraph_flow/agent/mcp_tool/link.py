@@ -192,8 +192,9 @@ class Link:
 
     def fault_of(self, error: MCPError) -> McpFault:
         ours = self._client.fault_of(error) if self._client is not None else None
-        lost = self._dispatcher is not None and self._dispatcher.ended.is_set()
-        return ours or faults.from_rpc_error(self.target.label, error, connection_lost=lost)
+        if ours is None and faults.says_connection_lost(error):
+            self._retired = True
+        return ours or faults.from_rpc_error(self.target.label, error)
 
     def no_answer(self) -> None:
         """A call ran out of time. A child that answers nothing at all is replaced, once nobody else waits
@@ -225,7 +226,11 @@ class Link:
         chores: list[asyncio.Task[None]] = []
         try:
             async with AsyncExitStack() as stack:
-                await self._open(stack)
+                try:
+                    await self._open(stack)
+                except McpFault as fault:
+                    self._never(fault)
+                    return
                 chores = [
                     asyncio.create_task(self._keep_listing()),
                     asyncio.create_task(self._follow_changes()),
@@ -238,8 +243,6 @@ class Link:
                     for chore in chores:
                         chore.cancel()
                     await asyncio.gather(*chores, return_exceptions=True)
-        except McpFault as fault:
-            self._never(fault)
         except (Exception, asyncio.CancelledError) as error:  # the top of the task
             if not self.ready.done():
                 self._never(faults.not_reached(self.target.label, self._why(error)))
@@ -279,7 +282,13 @@ class Link:
 
     def _transport(self, stack: AsyncExitStack) -> Any:
         if self.target.command is not None:
-            return stdio_transport(self.target.command, self._guard, self._child, server=self.target.label)
+            return stdio_transport(
+                self.target.command,
+                self._guard,
+                self._child,
+                server=self.target.label,
+                grace=self._limits.close,
+            )
         assert self.target.url is not None
         self._client = GuardedClient(self.target.label, dict(self.target.headers))
         stack.push_async_callback(self._client.aclose)

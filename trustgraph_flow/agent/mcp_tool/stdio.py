@@ -28,8 +28,6 @@ from .guard import ChildGuard
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is skipped as junk."""
-GRACE_SECONDS = 2.0
-"""How long a server may take to end by itself once its stdin is closed, and again after SIGTERM."""
 _QUEUE_HIGH, _QUEUE_LOW = 1000, 100
 _STDERR_TAIL = 2000
 
@@ -62,10 +60,11 @@ class ChildState:
 
 @contextlib.asynccontextmanager
 async def stdio_transport(
-    command: Command, guard: ChildGuard, state: ChildState, *, server: str = ""
+    command: Command, guard: ChildGuard, state: ChildState, *, server: str = "", grace: float = 2.0
 ) -> AsyncIterator[tuple[Inbox, Outbox]]:
     """The streams of a running server, which is gone with all its children at the end of the block.
 
+    It is given ``grace`` seconds to end by itself, and again after SIGTERM.
     Raises OSError when the program can't be started.
     """
     loop = asyncio.get_running_loop()
@@ -81,7 +80,7 @@ async def stdio_transport(
         await guard.add(group)
         yield child.inbox, child.outbox
     finally:
-        ending = asyncio.ensure_future(_end(transport, child, group))
+        ending = asyncio.ensure_future(_end(transport, child, group, grace))
         try:
             await asyncio.shield(ending)
         finally:
@@ -89,21 +88,22 @@ async def stdio_transport(
             guard.remove(group)
 
 
-async def _end(transport: asyncio.SubprocessTransport, child: _Child, group: int) -> None:
+async def _end(transport: asyncio.SubprocessTransport, child: _Child, group: int, grace: float) -> None:
+    child.ending = True
     child.inbox.close()
     child.outbox.close()
     for sign in (None, signal.SIGTERM, signal.SIGKILL):
         if sign is not None:
             _kill(group, sign)
-        if await _exited(child):
+        if await _exited(child, grace):
             break
     _kill(group, signal.SIGKILL)
     transport.close()
 
 
-async def _exited(child: _Child) -> bool:
+async def _exited(child: _Child, grace: float) -> bool:
     try:
-        async with asyncio.timeout(GRACE_SECONDS):
+        async with asyncio.timeout(grace):
             await child.exited.wait()
     except TimeoutError:
         return False
@@ -123,6 +123,7 @@ class _Child(asyncio.SubprocessProtocol):
         self.inbox = Inbox()
         self.outbox = Outbox()
         self.exited = asyncio.Event()
+        self.ending = False
         self._server = server
         self._line = bytearray()
         self._skipping = False
@@ -188,7 +189,8 @@ class _Child(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         assert self._transport is not None
-        self.state.exit_status = self._transport.get_returncode()
+        if not self.ending:
+            self.state.exit_status = self._transport.get_returncode()
         self.exited.set()
         self.outbox.close()
         # What the server wrote before it ended may still be in the pipe, but a grandchild can hold that
