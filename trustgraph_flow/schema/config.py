@@ -9,24 +9,38 @@ from pydantic import Field
 from .base import Message
 
 DEFAULT_WORKSPACE = "default"
+NOTICE_CHANNEL = "config"
 
 
 class ConfigKey(Message):
+    """``expected_version`` refuses the delete if the item has been written since."""
+
     type: str
     key: str
+    expected_version: int | None = Field(default=None, alias="expected-version", ge=0)
 
 
 class ConfigValue(Message):
-    """One item. ``value`` is a string, normally JSON text; None where an asked-for key is not there."""
+    """One item. ``value`` is a string, normally JSON text; None where an asked-for key is not there.
+
+    ``version`` is the store's version that wrote the item, 0 where it is not there; given back as
+    ``expected_version`` it refuses a put over what somebody else has written since.
+    """
 
     workspace: str | None = None
     type: str
     key: str
     value: str | None = None
+    version: int | None = None
+    expected_version: int | None = Field(default=None, alias="expected-version", ge=0)
 
 
 class ConfigRequest(Message):
-    """``snapshot`` is for our own watchers: every workspace, only the types asked for."""
+    """``snapshot`` is for our own watchers: every workspace, only the types asked for.
+
+    It comes in as many frames as it needs, and without ``values`` where the store still has the version
+    ``unless_version``. ``who`` names the writer in the history; the gateway sets it.
+    """
 
     operation: Literal["get", "list", "getvalues", "put", "delete", "config", "snapshot"]
     workspace: str | None = None
@@ -34,6 +48,8 @@ class ConfigRequest(Message):
     values: list[ConfigValue] = Field(default_factory=list)
     type: str | None = None
     types: list[str] | None = None
+    unless_version: int | None = None
+    who: str | None = None
 
 
 class ConfigResponse(Message):

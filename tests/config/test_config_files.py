@@ -1,0 +1,107 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from trustgraph_flow.config import default_folder, load_defaults, read_folder
+from trustgraph_flow.schema.errors import SetupError
+from trustgraph_flow.store import ConfigChange, Store
+
+
+def items(folder: Path) -> dict[tuple[str, str], str | None]:
+    return {(change.type, change.key): change.value for change in read_folder(folder)}
+
+
+async def stored(store: Store) -> dict[tuple[str, str], str]:
+    return {(item.type, item.key): item.value for item in (await store.config.items("default"))[1]}
+
+
+def test_strings_stay_strings_and_other_values_become_json(tmp_path: Path) -> None:
+    (tmp_path / "tool.yaml").write_text("a:\n  name: größe\n  arguments: []\n")
+    (tmp_path / "prompt.json").write_text('{"system": "Be {{ brief }}", "template-index": ["ask"]}')
+    (tmp_path / "README.md").write_text("no config")
+    assert items(tmp_path) == {
+        ("tool", "a"): '{"name": "größe", "arguments": []}',
+        ("prompt", "system"): "Be {{ brief }}",
+        ("prompt", "template-index"): '["ask"]',
+    }
+
+
+def test_plain_words_keep_their_meaning(tmp_path: Path) -> None:
+    text = "a: {enum: [yes, no, on, 12:30, 00417, 2025-01-31, 0x1F], n: [1, -2, 1.5, 1e3, true, null, ~]}"
+    (tmp_path / "tool.yaml").write_text(text)
+    value = items(tmp_path)["tool", "a"]
+    assert value is not None
+    assert json.loads(value) == {
+        "enum": ["yes", "no", "on", "12:30", "00417", "2025-01-31", "0x1F"],
+        "n": [1, -2, 1.5, 1000.0, True, None, None],
+    }
+
+
+def test_anchors_may_be_merged(tmp_path: Path) -> None:
+    (tmp_path / "tool.yaml").write_text("a: &a {x: 1, y: 2}\nb:\n  <<: *a\n  y: 3\n")
+    assert items(tmp_path)["tool", "b"] == '{"x": 1, "y": 3}'
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "fault"),
+    [
+        ("tool.yaml", "a: {}\nb: [1, 2\n", r"tool\.yaml, line 3: .*; correct the YAML"),
+        ("tool.yaml", "a: {}\na: {}\n", r"tool\.yaml, line 2: the key 'a' stands twice"),
+        ("tool.yaml", "a: {x: 1, x: 2}\n", r"tool\.yaml, line 1: the key 'x' stands twice"),
+        ("tool.yaml", "1: {}\n", r"tool\.yaml, line 1: the key '1' is no string, put it in quotes"),
+        ("tool.yaml", "a: !!python/object:os.system {}\n", r"tool\.yaml, line 1: could not determine"),
+        ("tool.yaml", "- a\n", r"tool\.yaml: the file must hold a mapping .*, not a list"),
+        ("tool.yaml", "a: just text\n", r"tool\.yaml, key 'a': the value must be a JSON object"),
+        ("tool.yaml", "a: &a\n  b: *a\n", r"tool\.yaml, key 'a': the value is not JSON"),
+        ("tool.json", '{"a": {},\n "b": }', r"tool\.json, line 2: .*; correct the JSON"),
+        ("tool.json", '{"a": {}, "a": {}}', r"tool\.json: the key 'a' stands twice"),
+        ("tool.json", '{"a": {"n": NaN}}', r"tool\.json, key 'a': the value is not JSON"),
+    ],
+)
+async def test_a_bad_file_is_named_with_its_line_and_nothing_is_loaded(
+    tmp_path: Path, store: Store, file: str, text: str, fault: str
+) -> None:
+    (tmp_path / "agent-profile.yaml").write_text("good: {}\n")
+    (tmp_path / file).write_text(text)
+    with pytest.raises(SetupError, match=fault):
+        await load_defaults(store, tmp_path)
+    assert await store.config.version() == 0
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tool.yaml").write_bytes(b"a: \xff\xfe")
+    with pytest.raises(SetupError, match=r"tool\.yaml can't be read"):
+        read_folder(tmp_path)
+
+
+def test_two_files_of_one_type_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "tool.yaml").write_text("")
+    (tmp_path / "tool.json").write_text("{}")
+    with pytest.raises(SetupError, match=r"tool\.yaml and tool\.json both hold the tool items"):
+        read_folder(tmp_path)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="nowhere does not exist"):
+        read_folder(tmp_path / "nowhere")
+
+
+async def test_defaults_are_loaded_once_and_what_is_deleted_stays_so(tmp_path: Path, store: Store) -> None:
+    (tmp_path / "tool.yaml").write_text("a: {}\nb: {}\n")
+    assert await load_defaults(store, tmp_path)
+    await store.config.write([ConfigChange("default", "tool", key, None) for key in "ab"])
+    assert not await load_defaults(store, tmp_path)
+    assert await stored(store) == {}
+
+
+async def test_defaults_never_touch_a_store_that_holds_something(tmp_path: Path, store: Store) -> None:
+    await store.config.write([ConfigChange("default", "tool", "a", "{bad json,")])
+    (tmp_path / "tool.yaml").write_text("a: {}\nb: {}\n")
+    assert not await load_defaults(store, tmp_path)
+    assert await stored(store) == {("tool", "a"): "{bad json,"}
+
+
+async def test_the_files_that_come_with_the_package_can_be_loaded(store: Store) -> None:
+    assert await load_defaults(store, default_folder())
+    assert ("prompt", "system") in await stored(store)
