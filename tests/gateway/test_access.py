@@ -13,7 +13,7 @@ from trustgraph_flow.gateway import Gateway, GatewaySettings
 from trustgraph_flow.schema.errors import SetupError
 
 GUARDED = ["/", "/api/v1/ready", "/api/metrics", "/api/v1/config", "/nothing"]
-TOKEN = "tok-\u00e9-1"
+TOKEN = "tok-1"
 
 
 @pytest.mark.parametrize("path", GUARDED)
@@ -86,9 +86,9 @@ async def test_an_address_that_others_reach_needs_a_token(bus: Bus, host: str) -
         await Gateway(bus, GatewaySettings(host=host, port=0)).start()
 
 
-@pytest.mark.parametrize("token", ["", " "])
-async def test_an_empty_token_is_no_token(bus: Bus, token: str) -> None:
-    with pytest.raises(SetupError, match="token is empty"):
+@pytest.mark.parametrize("token", ["", " ", "two words", "tok\u00e9n", "tok\n"])
+async def test_a_token_that_no_header_can_carry_is_refused(bus: Bus, token: str) -> None:
+    with pytest.raises(SetupError, match="ASCII"):
         await Gateway(bus, GatewaySettings(port=0, token=token)).start()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass, field
 
 from trustgraph_flow.schema.errors import SetupError
@@ -28,8 +29,8 @@ class GatewaySettings:
         """Raises SetupError with the fix."""
         if not 0 <= self.port <= 65535:
             raise SetupError(f"--port {self.port}: a port is a number from 0 to 65535")
-        if self.token is not None and not self.token.strip():
-            raise SetupError("the gateway's token is empty: give a real one with --token, or none")
+        if self.token is not None and not re.fullmatch(r"[!-~]+", self.token):
+            raise SetupError("--token: give one or more ASCII characters without spaces, or no token")
         if self.token is None and not is_loopback(self.host):
             raise SetupError(
                 f"--host {self.host} can be reached from other machines: give a --token that clients must "
