@@ -34,7 +34,8 @@ GGUF_MAGIC = b"GGUF"
 class LocalModel:
     """A provider; made by ``start``, and ended by ``close``, which also frees the model's memory."""
 
-    def __init__(self, server: Any, provider: OpenAICompatible) -> None:
+    def __init__(self, server: Any, provider: OpenAICompatible, url: str) -> None:
+        self.url = url
         self._server = server
         self._provider = provider
 
@@ -55,7 +56,7 @@ class LocalModel:
         server = await asyncio.to_thread(_load, file, name, key, threads)
         log.info("local model loaded", model=name, file=str(file), url=server.listening_address)
         url = f"{server.listening_address}/v1"
-        return cls(server, OpenAICompatible(ServerSettings(url, name, key, constrained=True)))
+        return cls(server, OpenAICompatible(ServerSettings(url, name, key, constrained=True)), url)
 
     async def describe(self, model: str | None = None, *, deadline: float | None = None) -> Capabilities:
         return await self._provider.describe(deadline=deadline)
