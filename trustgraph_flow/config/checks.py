@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
+from trustgraph_flow.arguments import strict_json
 from trustgraph_flow.schema.errors import BadRequest
 from trustgraph_flow.store import ConfigChange
 
@@ -57,11 +57,9 @@ def _value_faults(type_: str, value: str) -> list[str]:
     if type_ not in OBJECT_TYPES:
         return []
     try:
-        parsed = json.loads(value)
+        parsed = strict_json(value)
     except ValueError as error:
         return [f"the value must be a JSON object and is no JSON ({error})"]
-    except RecursionError:
-        return ["the value is nested too deeply"]
     if not isinstance(parsed, dict):
         return [f"the value must be a JSON object, not {kind(parsed)}"]
     return []
