@@ -4,9 +4,9 @@ One state machine serves both: however a reply is cut into chunks, the merged ev
 same. A state is a method that reads from the source and returns whether the loop shall go on; what more text
 could still turn into a label, a tag or an escape stays unread, never more than a few dozen characters.
 
-Two rules are not obvious. What stands before a ``</think>`` that nothing opened was thinking, so the step of a
-reply that begins with prose is believed only at the reply's end; the call of one that begins with a label is
-believed as soon as another label follows. And labels inside a final answer are its text.
+Two rules are not obvious. What stands before a ``</think>`` that nothing opened was thinking, so the step of
+a reply that begins with prose is believed only at the reply's end; the call of one that begins with a label
+is believed as soon as another label follows. And labels inside a final answer are its text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any
 
 from .reading.envelope import Envelope
-from .reading.labels import FENCE, FENCE_BEGINNING, Mark, names_no_action, tool_name
+from .reading.labels import FENCE, FENCE_BEGINNING, PLAIN_BRACKET, Mark, names_no_action, tool_name
 from .reading.objects import Unreadable, arguments_in, load_object, too_deep
 from .reading.scanner import ObjectScanner
 from .reading.source import Source
@@ -45,19 +45,20 @@ __all__ = [
     "read_reply",
 ]
 
-_STOP = re.compile(r"[\n\r<\ud800-\udfff]|\s\Z")
+_NOT_INLINE = re.compile(r"[\n\r<\ud800-\udfff]")
 _INTO_OBJECT = re.compile(r"(?:`{1,8}[A-Za-z]{0,12}|\*{1,3})[ \t]{0,3}(?=\{)")
 _INTO_OBJECT_BEGINNING = re.compile(r"(?:`{1,8}[A-Za-z]{0,12}|\*{1,3})[ \t]{0,3}")
-_ANSWER = re.compile(r"[^<]+")
-_ANSWER_TEXT = re.compile(r"[^<*_`~]+")
+_ANSWER = re.compile(rf"(?:[^<]++|{PLAIN_BRACKET})++", re.IGNORECASE)
+_ANSWER_TEXT = re.compile(rf"(?:[^<*_`~]++|{PLAIN_BRACKET})++", re.IGNORECASE)
 _ANSWER_MARKS = re.compile(r"[*_`~]+")
+_NOT_ANSWER = re.compile(r"[<\ud800-\udfff]")
 
 
 class Parser:
     """Reads one reply: ``feed`` it the chunks, then ``finish``.
 
-    ``constrained`` says that the model was held to one JSON object, so that faults show that form. A reply that
-    begins with a brace is read as such an object in any case.
+    ``constrained`` says that the model was held to one JSON object, so that faults show that form. A reply
+    that begins with a brace is read as such an object in any case.
     """
 
     def __init__(self, *, constrained: bool = False) -> None:
@@ -66,7 +67,7 @@ class Parser:
         self._events: list[Event] = []
         self._thought = Stream(ThoughtDelta, self._events)
         self._answer = Stream(AnswerDelta, self._events)
-        self._flow: Stream | None = None  # takes text that holds no mark, past the state machine
+        self._flow: Callable[[str], list[Event] | None] | None = None  # a way past the states for plain text
         self._state: Callable[[], bool] = self._read_prose
         self._resume: Callable[[], bool] = self._read_prose  # the state to go back to from a think block
         self._block: Stream | list[str] | None = None  # where the text of that block goes
@@ -83,11 +84,12 @@ class Parser:
 
     def feed(self, chunk: str) -> list[Event]:
         """What the next chunk adds to thought and answer."""
-        if self._flow is not None and chunk and not _STOP.search(chunk):
-            self._flow.put(chunk)
-        else:
-            self._source.add(chunk)
-            self._pull()
+        if self._flow is not None and chunk:
+            events = self._flow(chunk)
+            if events is not None:
+                return events
+        self._source.add(chunk)
+        self._pull()
         return self._take()
 
     def finish(self, finish_reason: str | None = None) -> tuple[list[Event], Reply]:
@@ -107,14 +109,30 @@ class Parser:
             pass
         self._flow = self._flowing()
 
-    def _flowing(self) -> Stream | None:
+    def _flowing(self) -> Callable[[str], list[Event] | None] | None:
         if not self._source.is_read or self._open_marks:
             return None
         if self._state == self._read_answer and not self._closers:
-            return self._answer
-        if self._state == self._read_prose and self._thought.started and not self._source.at_line_start:
-            return self._thought
+            return self._flow_answer
+        if self._state == self._read_prose and not self._is_fresh and not self._source.at_line_start:
+            return self._flow_thought
+        if self._state == self._read_object:
+            return self._flow_string
+        if self._state == self._skip or (self._state == self._read_rest and not self._source.at_line_start):
+            return self._flow_rest
         return None
+
+    def _flow_answer(self, chunk: str) -> list[Event] | None:
+        return None if _NOT_ANSWER.search(chunk) else self._answer.more(chunk)
+
+    def _flow_thought(self, chunk: str) -> list[Event] | None:
+        return None if _NOT_INLINE.search(chunk) else self._thought.more(chunk)
+
+    def _flow_string(self, chunk: str) -> list[Event] | None:
+        return self._take() if self._scanner.more(chunk) else None
+
+    def _flow_rest(self, chunk: str) -> list[Event] | None:
+        return None if _NOT_INLINE.search(chunk) else []
 
     # Before a step
 
@@ -205,7 +223,7 @@ class Parser:
             self._source.skip_space()
             if self._source.next_is("{"):
                 return self._begin_object(Envelope(self._thought, self._answer))
-        token = self._source.token()
+        token = self._source.token(one_line=True)
         if token is None:
             return False
         mark, value = token
@@ -219,6 +237,8 @@ class Parser:
 
     def _read_value(self) -> bool:
         """The way to the arguments: to the first thing after their label, or to a line that is an object."""
+        if self._open_marks and not self._close_marks():
+            return False
         self._source.skip_space()
         if self._has_label or self._source.at_line_start:
             if self._source.next_is("{"):
@@ -257,6 +277,7 @@ class Parser:
             self._turn_block(mark, value)
         elif mark is Mark.ARGS and self._state != self._read_bare:
             self._has_label = True
+            self._open_marks = value
             self._state = self._read_value
         else:
             self._settle(self._call())
@@ -381,6 +402,7 @@ class Parser:
         self._is_fresh = self._source.at_line_start = True
         self._answer.clear()
         self._closers.clear()
+        self._open_marks = ""
         self._break_thought()
         self._begin_call()
         self._state = self._read_prose

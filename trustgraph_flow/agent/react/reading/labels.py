@@ -52,6 +52,8 @@ def _beginning(atoms: list[str]) -> str:
     return pattern
 
 
+_WORDS = [_beginning(_atoms(phrase)) for phrases in _PHRASES.values() for phrase in phrases]
+
 LABEL = re.compile(
     f"(?P<before>{_BEFORE}(?:{_NUMBER}{_AFTER_NUMBER})?)(?:"
     + "|".join(
@@ -62,19 +64,23 @@ LABEL = re.compile(
     re.IGNORECASE,
 )
 LABEL_BEGINNING = re.compile(
-    f"{_BEFORE}(?:{_NUMBER}(?:{_AFTER_NUMBER})?)?(?:"
-    + "|".join(_beginning(_atoms(phrase)) for phrases in _PHRASES.values() for phrase in phrases)
-    + f")?{_AFTER}",
+    f"{_BEFORE}(?:{_NUMBER}(?:{_AFTER_NUMBER})?)?(?:" + "|".join(_WORDS) + f")?{_AFTER}",
     re.IGNORECASE,
 )
 
 FENCE = re.compile(r"(?:`{3,8}|~{3,8})[\w+.-]{0,20}[ \t]{0,4}(?:\r\n?|\n)")
 FENCE_BEGINNING = re.compile(r"`{1,2}|~{1,2}|(?:`{3,8}|~{3,8})[\w+.-]{0,20}[ \t]{0,4}")
 
-TAG = re.compile(r"<(/?)(think|thinking|thought)>", re.IGNORECASE)
-TAG_BEGINNING = re.compile(
-    f"</?(?:{'|'.join(_beginning(_atoms(name)) for name in ('thinking', 'thought'))})?", re.IGNORECASE
-)
+_FIRST_WORDS = "thought|action|arg|final|observation"
+PLAIN_LINE = rf"(?![\s#>*_`~•+{_INVISIBLE}\d{{-]|{_FIRST_WORDS}|(?:{'|'.join(_WORDS)})\Z)"
+"""Where a line begins that no label, fence or object begins; in a pattern that ignores case."""
+
+_TAG_NAMES = "|".join(_beginning(_atoms(name)) for name in ("thinking", "thought"))
+TAG = re.compile(r"</?(?:think|thinking|thought)>", re.IGNORECASE)
+TAG_BEGINNING = re.compile(f"</?(?:{_TAG_NAMES})?", re.IGNORECASE)
+PLAIN_BRACKET = rf"<(?!/?(?:think|thinking|thought)>|/?(?:{_TAG_NAMES})?\Z)"
+"""A bracket that no tag begins; in a pattern that ignores case."""
+
 CLOSING_TAG = re.compile(r"</(?:think|thinking|thought)>", re.IGNORECASE)
 LONGEST_TAG = len("</thinking>")
 LONGEST_MARK = 64

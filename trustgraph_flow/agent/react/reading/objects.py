@@ -120,7 +120,7 @@ def _decode(decoder: json.JSONDecoder, text: str) -> Any:
 
 def _where(error: json.JSONDecodeError) -> str:
     near = error.doc[max(0, error.pos - _EXCERPT) : error.pos + _EXCERPT]
-    return f"is not valid JSON near {excerpt(near)} ({error.msg}); nothing was run."
+    return f"is not valid JSON near {excerpt(near)} ({error.msg})."
 
 
 def _is_unicode(value: Any) -> bool:

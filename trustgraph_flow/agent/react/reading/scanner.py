@@ -14,6 +14,7 @@ _SKIP = re.compile(
 )
 _MEMBERS = re.compile(r"[{}\[\]\"'/#,:]")
 _RUN = {'"': re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL), "'": re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)}
+_NOT_IN_STRING = re.compile(r'["\\\ud800-\udfff]')
 _CLOSES = {"}": "{", "]": "["}
 
 _HIGH = r"\\u[dD][89abAB][0-9a-fA-F]{2}"
@@ -77,6 +78,15 @@ class ObjectScanner:
             self._last = self._significant(text, pos, floor)
         self._parts.append(text[start:pos])
         return pos
+
+    def more(self, text: str) -> bool:
+        """Read ``text`` if it is all inside a string value; else False, and nothing is read."""
+        if self._quote != '"' or (self._decodes and not self._is_value) or _NOT_IN_STRING.search(text):
+            return False
+        self._parts.append(text)
+        if self._decodes:
+            self._decode(text)
+        return True
 
     def _outside(self, text: str, pos: int, floor: int) -> int:
         watches = self._members is not None and len(self._open) == 1

@@ -12,6 +12,8 @@ from .labels import (
     LABEL_BEGINNING,
     LONGEST_MARK,
     LONGEST_TAG,
+    PLAIN_BRACKET,
+    PLAIN_LINE,
     TAG,
     TAG_BEGINNING,
     Mark,
@@ -19,7 +21,10 @@ from .labels import (
 )
 
 _SPACE = re.compile(r"\s+")
-_PIECE = re.compile(r"[^\n\r<]*+(?:[\n\r]|(?=<)|\Z)")
+_INLINE = rf"(?:[^\n\r<]++|{PLAIN_BRACKET})*+"
+_PIECE = re.compile(rf"{_INLINE}(?:[\n\r]{PLAIN_LINE}{_INLINE})*+[\n\r]?", re.IGNORECASE)
+_LINE = re.compile(rf"{_INLINE}[\n\r]?", re.IGNORECASE)
+_BRACKET = re.compile("<")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _LINE_MARKS = frozenset("\t #>*_`~•+-\u200b\u200c\u200d\u2060\ufeff0123456789tafoTAFO")
 
@@ -53,7 +58,8 @@ class Source:
     def read(self, *patterns: re.Pattern[str]) -> str | None:
         """What the first fitting pattern finds here."""
         for pattern in patterns:
-            if found := pattern.match(self.text, self.pos):
+            found = pattern.match(self.text, self.pos)
+            if found and found.group():
                 self.pos = found.end()
                 return found.group()
         return None
@@ -69,8 +75,8 @@ class Source:
             return False
         return any(beginning.fullmatch(self.text, self.pos) for beginning in beginnings)
 
-    def token(self) -> tuple[Mark, str] | None:
-        """The next mark, or piece of text of at most a line. With a label comes the markdown it left open."""
+    def token(self, *, one_line: bool = False) -> tuple[Mark, str] | None:
+        """The next mark, or the text up to where one may be; with a label, the markdown it left open."""
         if self.is_read:
             return None
         if self.at_line_start:
@@ -85,20 +91,13 @@ class Source:
                     return Mark.FENCE, fence
                 if self.may_become(LABEL_BEGINNING, FENCE_BEGINNING):
                     return None
-        if self.next_is("<"):
-            return self._tag()
-        piece = self.read(_PIECE) or ""
+        if self.next_is("<") and (self.may_become(TAG_BEGINNING) or TAG.match(self.text, self.pos)):
+            if tag := self.read(TAG):
+                return Mark.CLOSE if tag[1] == "/" else Mark.OPEN, tag
+            return None
+        piece = self.read(_LINE if one_line else _PIECE, _BRACKET) or ""
         self.at_line_start = piece[-1:] in ("\n", "\r")
         return Mark.TEXT, piece
-
-    def _tag(self) -> tuple[Mark, str] | None:
-        if tag := self.read(TAG):
-            return Mark.CLOSE if tag[1] == "/" else Mark.OPEN, tag
-        if self.may_become(TAG_BEGINNING):
-            return None
-        self.pos += 1
-        self.at_line_start = False
-        return Mark.TEXT, "<"
 
     def block(self) -> tuple[str, bool]:
         """The text up to the end of a think block, and whether that end has come."""

@@ -72,21 +72,18 @@ _JSON_FORM = """Reply with exactly one JSON object, either
 or
   {"thought": "<what you think>", "final_answer": "<your answer>"}"""
 
-PROBLEMS = {
-    "no-step": "Your reply holds no step: neither an action nor a final answer was found. Nothing was run.",
-    "no-action": "Your reply names no tool. Nothing was run. To call a tool, name it; to answer, give a final "
-    "answer.",
-    "no-args-label": "Your reply holds JSON that is not labelled as the arguments of the action. Nothing was "
-    "run.",
+_PROBLEMS = {
+    "no-step": "Your reply holds no step: neither an action nor a final answer was found.",
+    "no-action": "Your reply names no tool. To call a tool, name it; to answer, give a final answer.",
+    "no-args-label": "Your reply holds JSON that is not labelled as the arguments of the action.",
     "empty-answer": "Your final answer is empty.",
-    "think-unclosed": "Your reply opens a <think> block and never closes it, so it holds no step. Nothing was "
-    "run.",
-    "cut-off": "Your reply was cut off before its step was complete. Nothing was run. Be shorter, and close "
-    "every string and brace.",
+    "think-unclosed": "Your reply opens a <think> block and never closes it, so it holds no step.",
+    "cut-off": "Your reply was cut off before its step was complete. Be shorter, and close every string and "
+    "brace.",
 }
 
 
 def fault(thought: str, reason: str, *, problem: str | None = None, constrained: bool = False) -> FormatFault:
-    """A fault whose message says what is wrong and repeats the right form."""
+    """A fault whose message says what is wrong, that nothing was run, and what the right form is."""
     form = _JSON_FORM if constrained else _TEXT_FORM
-    return FormatFault(thought, reason, f"{problem or PROBLEMS[reason]}\n{form}")
+    return FormatFault(thought, reason, f"{problem or _PROBLEMS[reason]} Nothing was run.\n{form}")

@@ -31,7 +31,19 @@ class Stream:
     def text(self) -> str:
         return "".join(self._parts)
 
+    def more(self, text: str) -> list[Event]:
+        """``put`` for text that begins and ends inside a line: the event, returned and not appended."""
+        if self._pending or not self.started or self.held or text[-1].isspace():
+            self.put(text)
+            events = self._events[:]
+            self._events.clear()
+            return events
+        self._parts.append(text)
+        return [self._delta(text)]
+
     def put(self, text: str) -> None:
+        if not text:
+            return
         if text.isspace():
             if self.started or self._pending:
                 self._pending.append(text)
