@@ -21,7 +21,7 @@ THOUGHT_CHARACTERS = 300
 _MAX_NODES = 2_000
 _MAX_DEPTH = 10
 _RECURSION_DEPTH = 3
-_MAX_COUNT = 1_000
+_MAX_COUNT = 500
 _MAX_INTEGER = 2**53
 _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
 _ALL_TYPES = ["string", "number", "boolean", "object", "array", "null"]
@@ -74,11 +74,7 @@ class _Narrower:
                 return {"type": types_of(self._references.flat(schema)) or _ALL_TYPES}
             above = (*above, reference)
         node = self._references.flat(schema)
-        result = self._alternatives(node, depth, above)
-        description = node.get("description")
-        if isinstance(description, str) and description:
-            result["description"] = description
-        return result
+        return self._alternatives(node, depth, above)
 
     def _alternatives(self, node: Schema, depth: int, above: tuple[str, ...]) -> Schema:
         types = types_of(node)

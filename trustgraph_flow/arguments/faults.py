@@ -149,7 +149,8 @@ class Explainer:
                 for name in details.get("unexpected", []):
                     yield (*path, name), self._unknown(path, name, node, part)
             case "propertyNames":
-                yield path, self._unknown(path, show_value(_at(part, ()), 40), node, part)
+                name = str(details["error"].instance)
+                yield (*path, name), self._unknown(path, name, node, part)
             case name:
                 expected = self._words.phrase(node)
                 if name not in _KINDS or name == "not" or expected == "any value":
