@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from aiohttp import web
 from mcp_world import QUICK, RawHttp
@@ -40,3 +42,11 @@ async def connect() -> AsyncIterator[Callable[..., Connection]]:
     yield make
     for connection in connections:
         await connection.close()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -224,7 +224,7 @@ def _sendable(text: str) -> bool:
 
 def _secret_arguments(argv: list[str]) -> Iterator[str]:
     """Values of arguments whose flag sounds like a credential: ``--key VALUE`` and ``--key=VALUE``."""
-    for flag, following in zip(argv, [*argv[1:], ""], strict=True):
+    for flag, following in zip(argv, [*argv[1:], ""], strict=False):
         if flag.startswith("-") and _SECRET_FLAG.search(flag.partition("=")[0]):
             yield flag.partition("=")[2] or following
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -301,8 +303,15 @@ def _cause(error: BaseException | None) -> str:
     """Why a connection was refused, in the operating system's words and without any URL."""
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, OSError) and seen.strerror:
-            return seen.strerror.lower()
+        if isinstance(seen, OSError) and seen.errno:
+            name = os.strerror(seen.errno)
+            return name.lower() if not name.startswith("Unknown error") else "its host name is not known"
         group = seen.exceptions[0] if isinstance(seen, ExceptionGroup) else None
         seen = group or seen.__cause__ or seen.__context__
     return "no connection could be made"
+
+
+def keep_urls_out_of_logs() -> None:
+    """Libraries below log every URL, and with it the credentials of its query, at level info or debug."""
+    for name in ("httpx2", "httpcore2", "mcp"):
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -276,6 +276,12 @@ class Link:
             raise faults.not_reached(label, f"it did not finish the handshake within {seconds:g} s") from None
         except MCPError as error:
             fault = self._client.fault_of(error) if self._client is not None else None
+            if self.target.command is not None and faults.says_connection_lost(error):
+                with contextlib.suppress(
+                    TimeoutError
+                ):  # the exit status comes a moment after the end of stdout
+                    async with asyncio.timeout(self._limits.close):
+                        await self._child.ended.wait()
             raise fault or faults.not_reached(label, self._why(error)) from None
         except (RuntimeError, ValidationError) as error:
             raise faults.not_reached(label, self._why(error)) from None
@@ -307,13 +313,16 @@ class Link:
                 fault = self._client.fault_of(error) if self._client is not None else None
                 if fault is not None and (fault.resend or fault.kind == "credentials-refused"):
                     raise fault from None
-                if self._client is not None:
-                    self._client.suspect = False
+                self._trust_again()
                 if self._dispatcher is not None and self._dispatcher.ended.is_set():
                     raise
             except (RuntimeError, ValidationError):
                 pass
         await session.initialize()
+
+    def _trust_again(self) -> None:
+        if self._client is not None:
+            self._client.suspect = False
 
     async def _until_done(self) -> None:
         """Until told to stop, the connection is lost, or nobody has used it for a while."""
@@ -353,6 +362,7 @@ class Link:
                     catalogue = await list_tools(self._session, self._dispatcher.malformed, self._limits)
             except (MCPError, TimeoutError, ValidationError) as error:
                 log.warning("mcp tools not listed", server=self.target.label, why=self._why(error))
+                self._trust_again()  # a server may refuse to list and still take calls
             else:
                 if catalogue.malformed:
                     log.warning(

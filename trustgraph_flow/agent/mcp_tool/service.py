@@ -23,6 +23,7 @@ from .connection import Connection
 from .directory import TYPES, Directory, Entry, ItemFault
 from .faults import McpFault
 from .guard import ChildGuard
+from .http import keep_urls_out_of_logs
 from .journal import JournaledCall, Once, within
 from .limits import Limits
 from .progress import ProgressFrames
@@ -60,6 +61,7 @@ class McpToolService:
         self._serving: Serving | None = None
 
     async def start(self) -> None:
+        keep_urls_out_of_logs()
         await self._watcher.start()
         self._serving = await self._bus.serve("mcp-tool", self._handle, concurrency=self._concurrency)
 

@@ -30,6 +30,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is skipped as junk."""
 _QUEUE_HIGH, _QUEUE_LOW = 1000, 100
 _STDERR_TAIL = 2000
+_LAST_READ_SECONDS = 0.05
 
 log = structlog.get_logger(__name__)
 
@@ -51,11 +52,15 @@ class Command:
 
 @dataclass(slots=True)
 class ChildState:
-    """What is known of a child: kept when the transport is gone, to say why."""
+    """What is known of a child: kept when the transport is gone, to say why.
+
+    ``ended`` is set when the child has ended and its last words have been read.
+    """
 
     exit_status: int | None = None
     last_words: str = ""
     junk_lines: int = 0
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @contextlib.asynccontextmanager
@@ -193,9 +198,13 @@ class _Child(asyncio.SubprocessProtocol):
             self.state.exit_status = self._transport.get_returncode()
         self.exited.set()
         self.outbox.close()
-        # What the server wrote before it ended may still be in the pipe, but a grandchild can hold that
+        # What the server wrote before it ended may still be in the pipes, but a grandchild can hold them
         # open for ever: read what is there now, then see the end.
-        asyncio.get_running_loop().call_later(0.05, self.inbox.close)
+        asyncio.get_running_loop().call_later(_LAST_READ_SECONDS, self._settle)
+
+    def _settle(self) -> None:
+        self.inbox.close()
+        self.state.ended.set()
 
 
 def parse_line(line: bytes) -> SessionMessage | None:
