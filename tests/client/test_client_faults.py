@@ -89,6 +89,7 @@ async def test_a_refused_token_names_the_option_and_the_variable(
         response("502 Bad Gateway", "<html>bad gateway</html>"),
         response("404 Not Found", "not here", "text/plain"),
         response("200 OK", "[1]", "application/json"),
+        response("200 OK", '{"version": "many"}', "application/json"),
         response("500 Oops", '{"error": {"no": "text"}}', "application/json"),
         response("301 Moved", "", more="Location: https://elsewhere.example/\r\n"),
         b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -117,18 +118,29 @@ async def test_an_answer_that_does_not_come_ends_after_the_timeout() -> None:
             await client.values("tool")
 
 
-async def test_a_socket_that_greets_otherwise_is_no_gateway() -> None:
+@pytest.mark.parametrize(
+    "frames",
+    [
+        ['{"hello": 1}'],
+        ["hello"],
+        ['{"type": "auth-ok"}', '{"id": "1"}'],
+        ['{"type": "auth-ok"}', '{"id": "1", "error": "text"}'],
+        ['{"type": "auth-ok"}', '{"id": "1", "response": {"message_type": "song"}}'],
+    ],
+)
+async def test_a_socket_that_speaks_otherwise_is_no_gateway(frames: list[str]) -> None:
     async def handler(request: web.Request) -> web.WebSocketResponse:
         client = web.WebSocketResponse()
         await client.prepare(request)
-        await client.receive()
-        await client.send_str('{"hello": 1}')
+        for frame in frames:
+            await client.receive()
+            await client.send_str(frame)
         return client
 
     app = web.Application()
     app.router.add_get("/api/v1/socket", handler)
     async with serving(app) as url, AsyncClient(url) as client:
-        with pytest.raises(SetupError, match="did not greet"):
+        with pytest.raises(SetupError, match="no TrustGraph gateway"):
             await anext(client.invoke_agent("?"))
 
 

@@ -194,7 +194,7 @@ class AsyncClient:
         )
         async with aclosing(self._transport.frames("agent", flow, request)) as frames:
             async for frame in frames:
-                yield AgentMessage.model_validate(frame)
+                yield self._transport.parsed(AgentMessage, frame)
 
     async def ask(
         self,
@@ -216,7 +216,7 @@ class AsyncClient:
             agent=agent,
             timeout=timeout,
         )
-        return AgentMessage.model_validate(await self._service("agent", flow, request))
+        return self._transport.parsed(AgentMessage, await self._service("agent", flow, request))
 
     async def invoke_mcp_tool(
         self,
@@ -228,7 +228,7 @@ class AsyncClient:
     ) -> McpToolResponse:
         """``name`` is the key of an ``mcp`` item. A tool's own failure is a response with ``is_error``."""
         request = _given(name=name, parameters=dict(parameters or {}), timeout=timeout)
-        return McpToolResponse.model_validate(await self._service("mcp-tool", flow, request))
+        return self._transport.parsed(McpToolResponse, await self._service("mcp-tool", flow, request))
 
     async def prompt(
         self, template: str, variables: Mapping[str, Any] | None = None, *, flow: str = DEFAULT_FLOW
@@ -237,13 +237,15 @@ class AsyncClient:
         answer = await self._service("prompt", flow, {"id": template, "variables": dict(variables or {})})
         if isinstance(answer.get("object"), str):
             answer["object"] = json.loads(answer["object"])
-        return PromptResponse.model_validate(answer)
+        return self._transport.parsed(PromptResponse, answer)
 
     async def text_completion(
         self, system: str, prompt: str, *, model: str | None = None, flow: str = DEFAULT_FLOW
     ) -> TextCompletionResponse:
         request = _given(system=system, prompt=prompt, model=model)
-        return TextCompletionResponse.model_validate(await self._service("text-completion", flow, request))
+        return self._transport.parsed(
+            TextCompletionResponse, await self._service("text-completion", flow, request)
+        )
 
     # The gateway itself
 
@@ -261,7 +263,7 @@ class AsyncClient:
 
     async def _config(self, operation: str, **fields: Any) -> ConfigResponse:
         body = {"operation": operation, "workspace": self.settings.workspace, **fields}
-        return ConfigResponse.model_validate(await self._transport.post("api/v1/config", body))
+        return self._transport.parsed(ConfigResponse, await self._transport.post("api/v1/config", body))
 
     async def _stored(self, kind: str, model: type[ItemT]) -> list[Stored[ItemT]]:
         return [read_item(key, value, model) for key, value in sorted((await self.values(kind)).items())]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
+from pydantic import BaseModel, ValidationError
 from yarl import URL
 
+from trustgraph_flow.schema.base import faults_of
 from trustgraph_flow.schema.errors import (
     BadRequest,
     DeadlineExceeded,
@@ -20,6 +22,8 @@ from trustgraph_flow.schema.errors import (
 )
 
 from .settings import ClientSettings
+
+M = TypeVar("M", bound=BaseModel)
 
 HEARTBEAT_SECONDS = 20.0
 
@@ -81,11 +85,21 @@ class Transport:
                 await socket.send_json(frame)
                 while True:
                     answer = await self._receive(socket)
-                    if "error" in answer:
+                    if isinstance(answer.get("error"), dict):
                         raise from_wire(answer["error"])
+                    if not isinstance(answer.get("response"), dict):
+                        raise _no_gateway(settings.url, "its socket answers otherwise than ours does")
                     yield answer["response"]
                     if answer.get("complete"):
                         return
+
+    def parsed(self, model: type[M], body: dict[str, Any]) -> M:
+        try:
+            return model.model_validate(body)
+        except ValidationError as error:
+            raise _no_gateway(
+                self.settings.url, f"its answer is no {model.__name__} ({faults_of(error)})"
+            ) from None
 
     async def _receive(
         self, socket: aiohttp.ClientWebSocketResponse, timeout: float | None = None
@@ -152,7 +166,11 @@ class Transport:
         if self._session is None:
             trace = aiohttp.TraceConfig()
             trace.on_request_redirect.append(self._redirected)
-            self._session = aiohttp.ClientSession(trace_configs=[trace])
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=self.settings.timeout),
+                trace_configs=[trace],
+            )
         return self._session
 
     async def _redirected(
