@@ -74,6 +74,7 @@ setup(
     package_data={
         "trustgraph_flow": ["py.typed"],
         "trustgraph_flow.defaults": ["*.yaml"],
+        "trustgraph_flow.gateway": ["static/*.html"],
         "trustgraph_flow.store": ["migrations/*.py", "migrations/versions/*.py"],
     },
     install_requires=REQUIRES,

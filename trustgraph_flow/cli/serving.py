@@ -41,7 +41,12 @@ def configure_logs(level: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), sort_keys=False),
+            # Plain: the default prints local variables, and with them request bodies and tokens.
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(),
+                sort_keys=False,
+                exception_formatter=structlog.dev.plain_traceback,
+            ),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
