@@ -150,3 +150,45 @@ async def test_closing_twice_is_no_fault(any_url: str) -> None:
     store = await Store.open(any_url)
     await store.close()
     await store.close()
+
+
+async def test_a_killed_process_loses_no_write_that_was_answered(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/tg.db"
+    code = (
+        "import asyncio, sys\n"
+        "from trustgraph_flow.schema.events import RunEvent\n"
+        "from trustgraph_flow.store import Store\n"
+        "async def main():\n"
+        "    store, last = await Store.open(sys.argv[1]), 0\n"
+        "    while True:\n"
+        "        last = await store.runs.append('r', [RunEvent(kind='replied')], last)\n"
+        "        print(last, flush=True)\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, url, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    for _ in range(200):
+        answered = int(await process.stdout.readline())
+    process.kill()
+    await process.wait()
+    async with await Store.open(url) as store:
+        found = [event.seq for event in await store.runs.read("r")]
+    assert found == list(range(1, len(found) + 1))
+    assert len(found) >= answered
+
+
+async def test_a_lost_postgresql_connection_is_made_again(postgresql_server: str) -> None:
+    import psycopg
+
+    async with await Store.open(f"{postgresql_server}/postgres") as store:
+        await store.config.version()
+        last = await store.runs.append("r", [RunEvent(kind="started")], 0)
+        with psycopg.connect(
+            f"{postgresql_server.replace('+psycopg', '')}/postgres", autocommit=True
+        ) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+        assert await store.runs.append("r", [RunEvent(kind="ended")], last) == 2
+        assert len(await store.runs.read("r")) == 2

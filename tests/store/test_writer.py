@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, event
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
-from trustgraph_flow.schema.errors import BadRequest
+from trustgraph_flow.schema.errors import BadRequest, Unavailable
 from trustgraph_flow.store.database import Database, open_database
 from trustgraph_flow.store.writer import Writer
 
@@ -91,3 +91,19 @@ async def test_closing_writes_what_still_waits(database: Database) -> None:
     release.set()
     await closing
     assert await asyncio.gather(*waiting) == [0, 1, 2]
+
+
+async def test_a_commit_that_fails_is_told_to_its_group_and_the_next_write_goes_on(
+    database: Database,
+) -> None:
+    writer = Writer(database.write, "t")
+
+    def fill_the_disk(_connection: Connection) -> None:
+        event.remove(database.write, "commit", fill_the_disk)
+        raise OperationalError("COMMIT", None, Exception("database or disk is full"))
+
+    event.listen(database.write, "commit", fill_the_disk)
+    with pytest.raises(Unavailable, match="database or disk is full"):
+        await writer.run(insert(1))
+    assert await writer.run(insert(1)) == 1
+    await writer.close()

@@ -20,6 +20,7 @@ from trustgraph_flow.schema.errors import SetupError
 from .tables import HEAD
 
 LOCK_WAIT_SECONDS = 30.0
+CONNECT_SECONDS = 10
 READERS = 4
 _MIGRATION_LOCK_KEY = 0x7467_666C  # PostgreSQL's advisory locks go by a number
 _MIGRATING = threading.Lock()  # alembic keeps its current migration in module globals
@@ -134,8 +135,10 @@ def _set_pragma(connection: sqlite3.Connection, pragma: str, value: str) -> None
 
 
 def _postgresql(url: URL, name: str) -> Database:
+    if "connect_timeout" not in url.query:
+        url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
     try:
-        write = create_engine(url, pool_size=1, max_overflow=1, pool_pre_ping=True)
+        write = create_engine(url, pool_size=1, pool_pre_ping=True)
         read = create_engine(url, pool_size=READERS, pool_pre_ping=True, isolation_level="REPEATABLE READ")
     except ModuleNotFoundError as error:
         raise SetupError(

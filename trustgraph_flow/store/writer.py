@@ -27,6 +27,7 @@ class Writer:
     What waits while a commit is under way becomes the next group: one transaction, one commit. If a piece
     of the group raises, the group is rolled back and each of its pieces is run again alone, so that only the
     failing one fails; work must therefore bear being run again. Results are given out after the commit.
+    A commit that fails is an Unavailable for all of its group: whether it was written is not known.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
@@ -79,26 +80,30 @@ class Writer:
                 return group, True
         return group, False
 
-    def _write(self, group: list[_Job]) -> list[_Outcome]:
+    def _write(self, group: list[_Job], *, again: bool = True) -> list[_Outcome]:
+        ran = True  # what fails before the first piece of work, or at the commit, concerns the whole group
         try:
-            results = self._transact([work for work, _ in group])
+            connection = self._connected()
+            with connection.begin():
+                ran = False
+                results = [work(connection) for work, _ in group]
+                ran = True
         except Exception as error:
-            if len(group) > 1:
+            lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
+            if lost or ran:
+                self._disconnect()  # and with it whatever transaction is still open
+            if not ran and len(group) > 1:
                 return [outcome for job in group for outcome in self._write([job])]
-            return [(group[0][1], None, self._translate(error))]
+            if not ran and lost and again:
+                return self._write(group, again=False)
+            translated = self._translate(error)
+            return [(future, None, translated) for _, future in group]
         return [(future, result, None) for (_, future), result in zip(group, results, strict=True)]
 
-    def _transact(self, works: list[Work[Any]]) -> list[Any]:
-        connection = self._connection
-        if connection is None:
-            connection = self._connection = self._engine.connect()
-        try:
-            with connection.begin():
-                return [work(connection) for work in works]
-        except exc.DBAPIError as error:
-            if error.connection_invalidated:
-                self._disconnect()
-            raise
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
 
     def _disconnect(self) -> None:
         if self._connection is not None:
