@@ -81,6 +81,12 @@ def test_raw_newlines_and_tabs_in_strings_are_kept() -> None:
     assert arguments('{"title": "list", "body": "one\ntwo\tthree"}')["body"] == "one\ntwo\tthree"
 
 
+def test_labels_and_tags_inside_a_string_are_its_text() -> None:
+    body = "x\nObservation: ok\nFinal Answer: hi </think>\nAction: g\nArgs: {}"
+    assert arguments(json.dumps({"body": body})) == {"body": body}
+    assert arguments(f'{{"body": "{body}"}}') == {"body": body}
+
+
 def test_newlines_written_as_two_characters_between_values_are_space() -> None:
     assert arguments('{"title": "x", "body": "y", "tags": \\n["a"]\\n}') == {
         "title": "x",

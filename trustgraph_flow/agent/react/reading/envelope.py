@@ -7,7 +7,7 @@ from typing import Any
 
 from .labels import names_no_action
 from .objects import Unreadable, arguments_of, load_object
-from .steps import AnswerStep, CallStep, Reply, fault
+from .steps import AnswerStep, CallStep
 from .stream import Stream
 
 _MEMBERS = {
@@ -17,6 +17,7 @@ _MEMBERS = {
     "action_input": "args",
     "final_answer": "final_answer",
 }
+_STEPS = {"action", "final_answer"}
 
 
 def _member(key: str) -> str | None:
@@ -44,43 +45,40 @@ class Envelope:
         elif member == "final_answer" and not self._names_action:
             self._answer.put(text)
 
-    def close(self, text: str, *, constrained: bool) -> Reply | None:
+    def step(self, text: str) -> CallStep | AnswerStep | None:
         """The step of the whole object; None if it is none; raises ``Unreadable``."""
         value, repaired = load_object(text)
         members = _members(value)
-        if not members.keys() & {"action", "final_answer"} and len(value) == 1:
+        if not members.keys() & _STEPS and len(value) == 1:
             inner = next(iter(value.values()))
             members = _members(inner) if isinstance(inner, dict) else members
-            if members.keys() & {"action", "final_answer"} and isinstance(members.get("thought"), str):
+            if members.keys() & _STEPS and isinstance(members.get("thought"), str):
                 self._thought.put(members["thought"])
-        return self._step(members, repaired, constrained)
-
-    def _step(self, members: dict[str | None, Any], repaired: bool, constrained: bool) -> Reply | None:
-        thought = self._thought.end()
-        names = [name for name in members if name in ("action", "final_answer")]
+        names = [name for name in members if name in _STEPS]
         for name in names:
             given = members[name]
             if given is None or given == "":
                 continue
-            if name == "final_answer":
-                return self._answered(thought, given, constrained)
-            if not isinstance(given, str) or names_no_action(given):
-                return fault(thought, "no-action", constrained=constrained)
-            if None in members and "args" not in members:
-                return fault(thought, "no-args-label", constrained=constrained)
-            arguments, mended = arguments_of(members.get("args"))
-            return CallStep(thought, given.strip(), arguments, repaired or mended)
-        if "final_answer" in names:
-            return fault(thought, "empty-answer", constrained=constrained)
-        return fault(thought, "no-action", constrained=constrained) if names else None
+            return self._call(given, members, repaired) if name == "action" else self._answered(given)
+        if names:
+            raise Unreadable("empty-answer" if "final_answer" in names else "no-action")
+        return None
 
-    def _answered(self, thought: str, given: Any, constrained: bool) -> Reply:
+    def _call(self, name: Any, members: dict[str | None, Any], repaired: bool) -> CallStep:
+        if not isinstance(name, str) or names_no_action(name):
+            raise Unreadable("no-action")
+        if None in members and "args" not in members:
+            raise Unreadable("no-args-label")
+        arguments, mended = arguments_of(members.get("args"))
+        return CallStep(self._thought.end(), name.strip(), arguments, repaired or mended)
+
+    def _answered(self, given: Any) -> AnswerStep:
         if not self._answer.started:
             self._answer.put(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
         answer = self._answer.end()
         if not answer:
-            return fault(thought, "empty-answer", constrained=constrained)
-        return AnswerStep(thought, answer)
+            raise Unreadable("empty-answer")
+        return AnswerStep(self._thought.end(), answer)
 
 
 def _members(value: dict[str, Any]) -> dict[str | None, Any]:

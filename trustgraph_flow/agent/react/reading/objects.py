@@ -31,9 +31,12 @@ _EXCERPT = 24
 
 
 class Unreadable(BadRequest):
-    """Text that is not the JSON object it should be; ``message`` is a phrase that continues a noun."""
+    """Text that is no step; ``reason`` is that of a ``FormatFault``.
 
-    def __init__(self, reason: str, message: str) -> None:
+    A message that JSON is wrong is a phrase for which the reader of a reply has the subject.
+    """
+
+    def __init__(self, reason: str, message: str = "") -> None:
         super().__init__(message, type=reason)
         self.reason = reason
 
@@ -90,7 +93,7 @@ def arguments_in(text: str) -> tuple[dict[str, Any], bool]:
         raise _not_an_object(bare)
     string = _STRING.match(bare)
     if string is None:
-        raise Unreadable("cut-off", "ends in the middle of a string.")
+        raise Unreadable("cut-off")
     try:
         value = _lenient.decode(_mend(f"[{string.group()}]"))[0]
     except json.JSONDecodeError as error:

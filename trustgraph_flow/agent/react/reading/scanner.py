@@ -64,7 +64,7 @@ class ObjectScanner:
         """Read ``text`` from ``pos``; returns where the rest begins that the next call must see."""
         start = floor = pos
         end = len(text)
-        while pos < end:
+        while pos < end and not self.ended:
             before = pos
             if self._quote:
                 pos = self._in_string(text, pos)
@@ -72,7 +72,7 @@ class ObjectScanner:
                 pos = floor = self._in_comment(text, pos)
             else:
                 pos = self._outside(text, pos, floor)
-            if pos == before or self.ended:
+            if pos == before:
                 break
         if not self._quote and not self._comment:
             self._last = self._significant(text, pos, floor)

@@ -87,7 +87,7 @@ class Source:
                     self.pos = label.end()
                     self.at_line_start = False
                     return label_of(label)
-                if fence := self.read(FENCE):
+                if self.text[self.pos] in "`~" and (fence := self.read(FENCE)):
                     return Mark.FENCE, fence
                 if self.may_become(LABEL_BEGINNING, FENCE_BEGINNING):
                     return None

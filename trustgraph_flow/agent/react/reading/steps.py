@@ -83,7 +83,10 @@ _PROBLEMS = {
 }
 
 
-def fault(thought: str, reason: str, *, problem: str | None = None, constrained: bool = False) -> FormatFault:
-    """A fault whose message says what is wrong, that nothing was run, and what the right form is."""
+def fault(thought: str, reason: str, problem: str = "", *, constrained: bool = False) -> FormatFault:
+    """A fault whose message says what is wrong, that nothing was run, and what the right form is.
+
+    ``problem`` is the sentence for a reason that needs the particulars.
+    """
     form = _JSON_FORM if constrained else _TEXT_FORM
-    return FormatFault(thought, reason, f"{problem or _PROBLEMS[reason]} Nothing was run.\n{form}")
+    return FormatFault(thought, reason, f"{_PROBLEMS.get(reason, problem)} Nothing was run.\n{form}")

@@ -31,15 +31,14 @@ class Stream:
     def text(self) -> str:
         return "".join(self._parts)
 
-    def more(self, text: str) -> list[Event]:
-        """``put`` for text that begins and ends inside a line: the event, returned and not appended."""
+    def more(self, text: str) -> bool:
+        """``put``, always True: the short way for text that is not empty."""
         if self._pending or not self.started or self.held or text[-1].isspace():
             self.put(text)
-            events = self._events[:]
-            self._events.clear()
-            return events
-        self._parts.append(text)
-        return [self._delta(text)]
+        else:
+            self._parts.append(text)
+            self._events.append(self._delta(text))
+        return True
 
     def put(self, text: str) -> None:
         if not text:
