@@ -46,7 +46,7 @@ def test_anchors_may_be_merged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "fault"),
     [
-        ("tool.yaml", "a: {}\nb: [1, 2\n", r"tool\.yaml, line 3: .*; correct the YAML"),
+        ("tool.yaml", "a: {}\nb: [1, 2\n", r"tool\.yaml, line 3: .*; correct the file"),
         ("tool.yaml", "a: {}\na: {}\n", r"tool\.yaml, line 2: the key 'a' stands twice"),
         ("tool.yaml", "a: {x: 1, x: 2}\n", r"tool\.yaml, line 1: the key 'x' stands twice"),
         ("tool.yaml", "1: {}\n", r"tool\.yaml, line 1: the key '1' is no string, put it in quotes"),
@@ -54,9 +54,9 @@ def test_anchors_may_be_merged(tmp_path: Path) -> None:
         ("tool.yaml", "- a\n", r"tool\.yaml: the file must hold a mapping .*, not a list"),
         ("tool.yaml", "a: just text\n", r"tool\.yaml, key 'a': the value must be a JSON object"),
         ("tool.yaml", "a: &a\n  b: *a\n", r"tool\.yaml, key 'a': the value is not JSON"),
-        ("tool.json", '{"a": {},\n "b": }', r"tool\.json, line 2: .*; correct the JSON"),
-        ("tool.json", '{"a": {}, "a": {}}', r"tool\.json: the key 'a' stands twice"),
-        ("tool.json", '{"a": {"n": NaN}}', r"tool\.json, key 'a': the value is not JSON"),
+        ("tool.json", '{"a": {},\n "b": }', r"tool\.json, line 2: .*; correct the file"),
+        ("tool.json", '{"a": {}, "a": {}}', r'tool\.json: the key "a" is there twice'),
+        ("tool.json", '{"a": {"n": NaN}}', r"tool\.json: NaN is not JSON"),
     ],
 )
 async def test_a_bad_file_is_named_with_its_line_and_nothing_is_loaded(

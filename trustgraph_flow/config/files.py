@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Hashable
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-import yaml
-
+from trustgraph_flow.arguments import strict_json
 from trustgraph_flow.schema.config import DEFAULT_WORKSPACE
 from trustgraph_flow.schema.errors import SetupError
 from trustgraph_flow.store import ConfigChange, Store
@@ -63,15 +60,11 @@ def _read(file: Traversable) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise SetupError(f"{file} can't be read ({error}); make it a UTF-8 file that we may read.") from None
     try:
-        content = json.loads(text, object_pairs_hook=_unique) if file.name.endswith(".json") else _yaml(text)
-    except json.JSONDecodeError as error:
-        raise SetupError(f"{file}, line {error.lineno}: {error.msg}; correct the JSON.") from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f", line {mark.line + 1}" if mark else ""
-        raise SetupError(f"{file}{line}: {error.problem or error.context}; correct the YAML.") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise SetupError(f"{file}: {error or 'nested too deeply'}; correct the file.") from None
+        content = strict_json(text) if file.name.endswith(".json") else _yaml(text)
+    except ValueError as error:
+        line = getattr(error, "lineno", None)
+        where = f", line {line}" if line else ""
+        raise SetupError(f"{file}{where}: {getattr(error, 'msg', error)}; correct the file.") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -88,44 +81,7 @@ def _text(file: Traversable, key: str, value: Any) -> str:
         raise SetupError(f"{file}, key {key!r}: the value is not JSON ({error}).") from None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands twice in one object")
-    return mapping
-
-
 def _yaml(text: str) -> Any:
-    return yaml.load(text, Loader=_Loader)
+    from .plain_yaml import loads  # only who fills a store needs it
 
-
-class _Loader(yaml.SafeLoader):
-    """YAML that reads plain words as JSON would: ``no``, ``00417`` and ``12:30`` stay text."""
-
-    yaml_implicit_resolvers = {}  # noqa: RUF012 (its base declares it for instances)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is no string, put it in quotes", key.start_mark
-                )
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} stands twice", key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-for _tag, _pattern, _first in (
-    ("merge", r"<<", ["<"]),
-    ("null", r"~|null|", ["~", "n", ""]),
-    ("bool", r"true|false", ["t", "f"]),
-    ("int", r"[-+]?(?:0|[1-9][0-9]*)", list("-+0123456789")),
-    ("float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
-):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), _first)
+    return loads(text)
