@@ -12,15 +12,15 @@ from trustgraph_flow.schema.errors import BadRequest
 
 from .scanner import MAX_DEPTH, ObjectScanner
 
-COMMENT = r"//[^\n]*|/\*.*?\*/|\#[^\n]*"
+_ANY_COMMENT = r"//[^\n]*|/\*.*?\*/|\#[^\n]*"
 _DOUBLE = r'"(?:[^"\\]++|\\.)*+"'
 _TOKEN = re.compile(
     _DOUBLE
-    + rf"|(?P<before>[{{\[,:](?:\s++|{COMMENT})*+)'(?P<single>(?:[^'\\]++|\\.)*+)'"
-    + rf"|(?P<comment>{COMMENT})|\b(?P<word>True|False|None)\b|(?P<space>\\[nrt])",
+    + rf"|(?P<before>[{{\[,:](?:\s++|{_ANY_COMMENT})*+)'(?P<single>(?:[^'\\]++|\\.)*+)'"
+    + rf"|(?P<comment>{_ANY_COMMENT})|\b(?P<word>True|False|None)\b|(?P<space>\\[nrt])",
     re.DOTALL,
 )
-_COMMENT = re.compile(rf"{_DOUBLE}|(?P<comment>{COMMENT})", re.DOTALL)
+_COMMENT = re.compile(_ANY_COMMENT, re.DOTALL)
 _COMMA = re.compile(rf"{_DOUBLE}|(?P<comma>,)(?=\s*+[}}\]])", re.DOTALL)
 _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|.)|"', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -47,11 +47,10 @@ def load_object(text: str) -> tuple[dict[str, Any], bool]:
     ``text`` must be balanced and of bounded depth, as ``ObjectScanner`` leaves it.
     """
     try:
-        value, repaired = _decode(_strict, text), False
+        value, repaired = _strict.decode(text), False
     except json.JSONDecodeError:
-        mended = _mend(text)
         try:
-            value, repaired = _decode(_lenient, mended), True
+            value, repaired = _lenient.decode(_mend(text)), True
         except json.JSONDecodeError as error:
             raise Unreadable("bad-json", _where(error)) from None
     if not isinstance(value, dict):
@@ -62,8 +61,10 @@ def load_object(text: str) -> tuple[dict[str, Any], bool]:
 
 
 def arguments_of(value: Any) -> tuple[dict[str, Any], bool]:
-    """The arguments that a JSON value stands for, and whether it was mended: null and "" are none at all, and
-    an object inside a string is that object; raises ``Unreadable``."""
+    """The arguments that a JSON value stands for, and whether it was mended; raises ``Unreadable``.
+
+    Null and "" stand for none; an object inside a string is that object.
+    """
     if isinstance(value, dict):
         return value, False
     if value is None:
@@ -115,10 +116,6 @@ def excerpt(text: str) -> str:
     """Text for a message: on one line, shortened in its middle, in quotes."""
     short = text if len(text) <= 2 * _EXCERPT else f"{text[:_EXCERPT]} … {text[-_EXCERPT:]}"
     return json.dumps(short, ensure_ascii=False)
-
-
-def _decode(decoder: json.JSONDecoder, text: str) -> Any:
-    return decoder.decode(text)
 
 
 def _where(error: json.JSONDecodeError) -> str:

@@ -78,8 +78,8 @@ _PROBLEMS = {
     "no-args-label": "Your reply holds JSON that is not labelled as the arguments of the action.",
     "empty-answer": "Your final answer is empty.",
     "think-unclosed": "Your reply opens a <think> block and never closes it, so it holds no step.",
-    "cut-off": "Your reply was cut off before its step was complete. Be shorter, and close every string and "
-    "brace.",
+    "cut-off": "Your reply was cut off before its step was complete, or a quote or brace is missing. Be "
+    "shorter, and close every string and object.",
 }
 
 
