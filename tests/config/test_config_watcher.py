@@ -202,6 +202,15 @@ async def test_fifty_writers_and_many_watchers_in_several_processes_end_on_the_l
     await asyncio.gather(*(each.close() for each in buses))
 
 
+async def test_a_change_of_very_many_items_is_announced_without_naming_them(bus: Bus, client: Client) -> None:
+    seen = Seen()
+    watcher = ConfigWatcher(bus, ["tool"], seen)
+    await watcher.start()
+    await client.put(**{f"t{n}": "{}" for n in range(1000)})
+    await seen.until(lambda: len(seen.tools) == 1000)
+    await watcher.close()
+
+
 async def test_a_closed_watcher_hands_over_nothing_more(bus: Bus, client: Client) -> None:
     seen = Seen()
     watcher = ConfigWatcher(bus, ["tool"], seen)

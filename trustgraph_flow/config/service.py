@@ -20,6 +20,9 @@ log = structlog.get_logger(__name__)
 FRAME_CHARS = 1_000_000
 """A snapshot is sent in frames of about this size: a bus message has a limit, a configuration has none."""
 
+MAX_NAMED = 500
+"""Items that a notice names; one that names none says that anything may have changed."""
+
 Body = dict[str, Any]
 
 
@@ -104,7 +107,9 @@ class ConfigService:
         version = await self._items.write(changes, who=who)
         named = {change.item: None for change in changes}
         changed = [{"workspace": workspace, "type": type_, "key": key} for workspace, type_, key in named]
-        await self._notify(ConfigNotice(version=version, changed=changed))
+        await self._notify(
+            ConfigNotice(version=version, changed=changed if len(changed) <= MAX_NAMED else [])
+        )
         return {"version": version}
 
     async def _notify(self, notice: ConfigNotice) -> None:

@@ -62,7 +62,7 @@ class ConfigResponse(Message):
 
 
 class ConfigNotice(Message):
-    """Broadcast after every change; it says what changed, not to what: readers fetch."""
+    """Broadcast after every change; it says what changed, not to what: readers fetch. [] may be anything."""
 
     version: int
     changed: list[dict[str, Any]] = Field(default_factory=list)
