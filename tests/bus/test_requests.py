@@ -5,26 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from bus_words import Word, shout, spell
 
 from trustgraph_flow.bus import Bus, BusSettings, Request
-from trustgraph_flow.schema.base import Message
 from trustgraph_flow.schema.errors import BadRequest, DeadlineExceeded, NotFound, TrustGraphError
-
-
-class Word(Message):
-    text: str
-    note: str | None = None
-
-
-async def shout(request: Request) -> Word:
-    return Word(text=request.parse(Word).text.upper())
-
-
-async def spell(request: Request) -> Word:
-    text = request.parse(Word).text
-    for letter in text[:-1]:
-        await request.send(Word(text=letter))
-    return Word(text=text[-1])
 
 
 @pytest.mark.parametrize("service", ["prompt", "agent"])

@@ -3,8 +3,8 @@
 from .broker import EmbeddedBroker
 from .bus import Bus
 from .notices import Listening
-from .request import Handler, Request
+from .request import GiveUp, Handler, Request
 from .runner import Serving
 from .settings import BusSettings
 
-__all__ = ["Bus", "BusSettings", "EmbeddedBroker", "Handler", "Listening", "Request", "Serving"]
+__all__ = ["Bus", "BusSettings", "EmbeddedBroker", "GiveUp", "Handler", "Listening", "Request", "Serving"]

@@ -23,7 +23,8 @@ from pydantic import BaseModel, ValidationError
 from trustgraph_flow.schema.errors import DeadlineExceeded, TrustGraphError, Unavailable, from_wire
 
 from .frames import ALIVE, ERROR, check_size, encode, integer
-from .link import Link, Outlet
+from .link import Link
+from .outlet import Outlet
 from .topics import CANCEL, Topics, is_persistent
 from .trace import traceparent
 
@@ -110,6 +111,10 @@ class Asker:
     def __len__(self) -> int:
         """How many requests are being waited for."""
         return len(self._waiting)
+
+    def waiter(self, request_id: str) -> Waiter:
+        """The entry of a request that is being waited for; KeyError where there is none."""
+        return self._waiting[request_id]
 
     async def request(
         self,

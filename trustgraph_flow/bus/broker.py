@@ -19,6 +19,7 @@ from trustgraph_flow.schema.errors import SetupError, Unavailable
 
 from .link import Link
 from .settings import BusSettings
+from .slots import claim_broker
 
 log = structlog.get_logger(__name__)
 
@@ -39,11 +40,13 @@ class EmbeddedBroker:
     again on the same port and folder. Raises SetupError where it can't be had, or the folder is in use.
     """
 
-    def __init__(self, folder: Path | str) -> None:
+    def __init__(self, folder: Path | str, *, port: int = 0) -> None:
+        """``port`` 0 takes a free one."""
         self.folder = Path(folder)
-        self.port = 0
+        self.port = port
         self._process: asyncio.subprocess.Process | None = None
         self._watcher: asyncio.Task[None] | None = None
+        self._marker: socket.socket | None = None
         self._lock: IO[str] | None = None
 
     @property
@@ -72,7 +75,8 @@ class EmbeddedBroker:
         self._claim()
         try:
             (self.folder / "broker.toml").write_text(CONFIG, encoding="utf-8")
-            self.port = free_port()
+            self.port = self.port or free_port()
+            self._marker = claim_broker(self.port)
             await self._spawn(binary)
             await self._ready()
         except BaseException:
@@ -87,6 +91,9 @@ class EmbeddedBroker:
             await asyncio.gather(self._watcher, return_exceptions=True)
             self._watcher = None
         await self._end()
+        if self._marker is not None:
+            self._marker.close()
+            self._marker = None
         if self._lock is not None:
             self._lock.close()
             self._lock = None

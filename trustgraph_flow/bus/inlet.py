@@ -8,24 +8,20 @@ time and prefetches none, so that a busy worker keeps nothing from an idle one.
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import _pulsar
-import pulsar
 import pulsar.asyncio as pulsar_asyncio
 import structlog
 
 from trustgraph_flow.schema.errors import Unavailable
 
-from .link import OK, Link, call_threadsafe, fault_text, quietly
+from .client import Client, fault_text, quietly
+from .link import OK, Link, call_threadsafe
 
 log = structlog.get_logger(__name__)
 
-PUSH_QUEUE = 5_000
-NACK_DELAY_MS = 200
 BATCH = 100
 """Messages handed on before other work of the event loop gets its turn."""
 PULL_RETRY_SECONDS = 0.5
@@ -54,9 +50,9 @@ class Inlet:
         self._link = link
         self._subscription = subscription
         self._on_message = on_message
-        self._type = pulsar.ConsumerType.Shared if shared else pulsar.ConsumerType.Exclusive
+        self._shared = shared
         self._gate = gate
-        self.client: Any = None
+        self.client: Client | None = None
         self._consumer: Any = None
         self._arrived: deque[Any] = deque()
         self._scheduled = False
@@ -72,7 +68,13 @@ class Inlet:
         if old is not None:
             await quietly(old.close())
         try:
-            self._consumer = await self._subscribe()
+            self.client = self._link.client
+            self._consumer = await self.client.subscribe(
+                self.topic,
+                self._subscription,
+                shared=self._shared,
+                listener=self._listener if self._gate is None else None,
+            )
         except pulsar_asyncio.PulsarException as error:
             raise Unavailable(f"can't receive from {self.topic}: {fault_text(error)}") from None
         self._link.inlets[self] = None
@@ -106,23 +108,6 @@ class Inlet:
         if self._pulling is not None:
             self._pulling.cancel()
             await asyncio.gather(self._pulling, return_exceptions=True)
-
-    async def _subscribe(self) -> Any:
-        conf = _pulsar.ConsumerConfiguration()
-        conf.consumer_type(self._type)
-        conf.negative_ack_redelivery_delay_ms(NACK_DELAY_MS)
-        if self._gate is None:
-            conf.receiver_queue_size(PUSH_QUEUE)
-            conf.message_listener(self._listener)
-        else:
-            conf.receiver_queue_size(0)
-            conf.subscription_initial_position(pulsar.InitialPosition.Earliest)
-        subscribed: asyncio.Future[Any] = self._link.loop.create_future()
-        self.client = self._link.client
-        self.client._client.subscribe_async_v2(
-            self.topic, self._subscription, conf, functools.partial(pulsar_asyncio._set_future_v2, subscribed)
-        )
-        return pulsar_asyncio.Consumer(await subscribed, pulsar.schema.BytesSchema())
 
     def _listener(self, _consumer: Any, message: Any) -> None:
         self._arrived.append(message)

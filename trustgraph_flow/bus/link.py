@@ -1,166 +1,61 @@
-"""The process's one connection to the broker, and the way out through it.
+"""The process's link to the broker: its clients, its outlets and inlets, and what is under way.
 
-This and ``inlet.py`` are the only modules that know the Pulsar client. Sending goes beneath
-``pulsar.asyncio``: a future and a loop wake-up for every message cost more than the message.
+Sending goes beneath ``pulsar.asyncio``: a future and a loop wake-up for every message cost more than the
+message.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import os
+import socket
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import _pulsar
-import pulsar
 import pulsar.asyncio as pulsar_asyncio
 import structlog
-from prometheus_client import Counter, Gauge
+from prometheus_client import Gauge
 
 from trustgraph_flow.schema.errors import Unavailable
 
+from .client import CONNECT_SECONDS, Client, fault_text
+from .outlet import SEND_FAILURES, WINDOW, Outlet, Settled
 from .settings import BusSettings
-from .topics import durable_subscription
+from .slots import claim_slot
+from .urls import hosts
 
 if TYPE_CHECKING:
     from .inlet import Inlet
 
 log = structlog.get_logger(__name__)
 
-WINDOW = 500
-"""Messages in flight to the broker. Brokers drop non-persistent messages beyond 1,000 a connection."""
 MAX_BACKLOG = 100_000
-CONNECT_SECONDS = 5.0
-OPERATION_SECONDS = 10
-CLOSE_SECONDS = 5.0
 MAX_REPLY_OUTLETS = 256
 REPLY_IDLE_SECONDS = 300.0
 LOST_SECONDS = 2.0
 """How long the client library may try by itself; its back-off then grows, so we connect anew."""
-OPEN_RETRY_SECONDS = (0.1, 0.3, 1.0)
 
 CONNECTED = Gauge("tg_bus_connected", "1 while the broker can be reached")
-SEND_FAILURES = Counter("tg_bus_send_failures_total", "Messages that the broker did not take")
 
 OK = _pulsar.Result.Ok
 
 _open: set[Link] = set()
 """Links that nobody has closed yet; see ``_shut_down``."""
 
-Settled = Callable[[str | None], None]
-"""Called on the event loop with None, or with what went wrong."""
-
-
-class Outlet:
-    """The way to one topic. ``post`` never waits: what can't go out yet is kept in order."""
-
-    def __init__(self, link: Link, topic: str) -> None:
-        self.topic = topic
-        self.used = 0.0
-        self.backlog: deque[tuple[bytes, dict[str, str], Settled | None]] = deque()
-        self._link = link
-        self.client: Any = None
-        self._producer: Any = None
-        self._opening: asyncio.Task[None] | None = None
-
-    def post(self, payload: bytes, properties: dict[str, str], settled: Settled | None = None) -> None:
-        """Send without waiting for the receipt; ``settled`` hears of it."""
-        self.used = self._link.loop.time()
-        if self._producer is not None and not self.backlog and self._link.has_room():
-            self._send(payload, properties, settled)
-            return
-        self._link.expect(self)
-        self.backlog.append((payload, properties, settled))
-        self.ensure_open()
-
-    async def send(self, payload: bytes, properties: dict[str, str]) -> None:
-        """Send and wait for the broker's receipt."""
-        receipt: asyncio.Future[str | None] = self._link.loop.create_future()
-
-        def settled(fault: str | None) -> None:
-            if not receipt.done():
-                receipt.set_result(fault)
-
-        self.post(payload, properties, settled)
-        fault = await receipt
-        if fault is not None:
-            raise Unavailable(f"the broker did not take a message for {self.topic}: {fault}")
-
-    @property
-    def is_open(self) -> bool:
-        return self._producer is not None
-
-    def send_next(self) -> None:
-        """Send the oldest that waits; only for the link, which knows whether there is room."""
-        self._send(*self.backlog.popleft())
-
-    def ensure_open(self) -> None:
-        if self._producer is None and self._opening is None:
-            self._opening = self._link.loop.create_task(self._open())
-
-    async def _open(self) -> None:
-        fault: Exception | None = None
-        try:
-            for pause in (*OPEN_RETRY_SECONDS, None):
-                self.client = self._link.client
-                try:
-                    self._producer = await self._link.create_producer(self.topic)
-                except pulsar_asyncio.PulsarException as error:
-                    fault = error
-                    if pause is not None:
-                        await asyncio.sleep(pause)
-                else:
-                    break
-        finally:
-            self._opening = None
-        if self._producer is None:
-            log.warning("topic can't be opened for sending", topic=self.topic, fault=str(fault))
-            self.fail_backlog(f"the topic can't be opened: {fault}")
-        self._link.pump()
-
-    def fail_backlog(self, fault: str) -> None:
-        self._link.relieve(len(self.backlog))
-        while self.backlog:
-            _, _, settled = self.backlog.popleft()
-            SEND_FAILURES.inc()
-            if settled is not None:
-                settled(fault)
-
-    async def renew(self) -> None:
-        """Where the producer has lost its broker, open the topic again on the link's present client."""
-        producer = self._producer
-        if producer is not None and not producer.is_connected():
-            self._producer = None
-            self.client = None
-            await quietly(producer.close())
-        if self.backlog:
-            self.ensure_open()
-
-    async def close(self) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
-        self.fail_backlog("the bus is closed")
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await quietly(producer.close())
-
-    def _send(self, payload: bytes, properties: dict[str, str], settled: Settled | None) -> None:
-        message = _pulsar.MessageBuilder().content(payload).properties(properties).build()
-        self._producer._producer.send_async(message, self._link.departing(settled))
-
 
 class Link:
-    """One Pulsar client, its outlets, and the count of what is under way."""
+    """Opened once; ``watch`` is to be called now and then."""
 
     def __init__(self, settings: BusSettings) -> None:
         self.settings = settings
         self.loop = asyncio.get_running_loop()
         self.connected = False
-        self.client: Any = None
         self.inlets: dict[Inlet, None] = {}
-        self._clients: list[Any] = []
+        self._clients: list[Client] = []
+        self._slot: int | None = None
+        self._slot_holder: socket.socket | None = None
         self._lost_at: float | None = None
         self._tried_at = 0.0
         self._renewing = False
@@ -180,28 +75,20 @@ class Link:
         url = self.settings.url
         if not await self.answers():
             raise Unavailable(f"no broker answers at {url}: is it running, and is --pulsar-host right?")
-        self.client = self.new_client()
-        self._clients = [self.client]
+        claimed = claim_slot(url)
+        if claimed is not None:
+            self._slot, self._slot_holder = claimed
+        client = Client(self.settings, self._slot)
         probe = f"persistent://{self.settings.tenant}/request/lookup"
         try:
-            await asyncio.wait_for(self.client.get_topic_partitions(probe), CONNECT_SECONDS)
+            await client.look_up(probe)
         except (TimeoutError, pulsar_asyncio.PulsarException) as error:
-            await quietly(self.client.close())
+            await client.close()
+            self._release_slot()
             raise Unavailable(f"{url} takes connections but answers no lookup: {fault_text(error)}") from None
+        self._clients.append(client)
         _open.add(self)
         self.mark_connected(True)
-
-    def new_client(self) -> Any:
-        settings = self.settings
-        level = pulsar.LoggerLevel.Info if settings.client_log else pulsar.LoggerLevel.Error
-        return pulsar_asyncio.Client(
-            settings.url,
-            authentication=pulsar.AuthenticationToken(settings.token) if settings.token else None,
-            operation_timeout_seconds=OPERATION_SECONDS,
-            connection_timeout_ms=int(CONNECT_SECONDS * 1000),
-            stats_interval_in_seconds=0,
-            logger=pulsar.FileLogger(level, settings.client_log or os.devnull),
-        )
 
     async def answers(self) -> bool:
         """Whether one of the brokers takes a connection."""
@@ -221,21 +108,10 @@ class Link:
             outlet = self._outlets[topic] = Outlet(self, topic)
         return outlet
 
-    async def create_producer(self, topic: str) -> Any:
-        subscription = durable_subscription(topic)
-        if subscription is not None:
-            # A consumer that prefetches nothing, so that it takes no message from anybody.
-            consumer = await self.client.subscribe(
-                topic,
-                subscription,
-                consumer_type=pulsar.ConsumerType.Shared,
-                receiver_queue_size=0,
-                initial_position=pulsar.InitialPosition.Earliest,
-            )
-            await consumer.close()
-        return await self.client.create_producer(
-            topic, batching_enabled=False, block_if_queue_full=False, max_pending_messages=2 * WINDOW
-        )
+    @property
+    def client(self) -> Client:
+        """The one for what is opened now; older ones live on in what was opened with them."""
+        return self._clients[-1]
 
     def has_room(self) -> bool:
         if self._posted < WINDOW:
@@ -327,8 +203,7 @@ class Link:
 
     async def _change_client(self) -> None:
         """Put what has lost its broker on a new client; the old one's back-off may be a minute by now."""
-        self.client = self.new_client()
-        self._clients.append(self.client)
+        self._clients.append(Client(self.settings, self._slot))
         for inlet in list(self.inlets):
             if not inlet.is_connected:
                 try:
@@ -342,7 +217,7 @@ class Link:
         used.update(id(outlet.client) for outlet in self._outlets.values())
         for client in [each for each in self._clients if id(each) not in used]:
             self._clients.remove(client)
-            self.background(quietly(client.close()))
+            self.background(client.close())
 
     def _drop_idle_replies(self, now: float) -> None:
         replies = [each for each in self._outlets.values() if "/reply/" in each.topic and not each.backlog]
@@ -379,15 +254,21 @@ class Link:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await asyncio.gather(*(quietly(client.close()) for client in self._clients))
+        await asyncio.gather(*(client.close() for client in self._clients))
         self._clients.clear()
+        self._release_slot()
         _open.discard(self)
         CONNECTED.set(0)
+
+    def _release_slot(self) -> None:
+        if self._slot_holder is not None:
+            self._slot_holder.close()
+            self._slot_holder = None
 
     def shut_down(self) -> None:
         """Close at once and without an event loop."""
         for client in self._clients:
-            client.shutdown()
+            client.shut_down()
 
 
 @atexit.register
@@ -397,24 +278,6 @@ def _shut_down() -> None:
         link.shut_down()
 
 
-def hosts(url: str) -> list[tuple[str, int]]:
-    """The host and port pairs of a Pulsar URL."""
-    scheme, _, rest = url.partition("://")
-    default = 6651 if scheme.endswith("ssl") else 6650
-    pairs = []
-    for place in rest.split("/", 1)[0].split(","):
-        host, colon, port = place.rpartition(":")
-        if colon and port.isdigit():
-            pairs.append((host.strip("[]"), int(port)))
-        else:
-            pairs.append((place.strip("[]"), default))
-    return pairs
-
-
-def fault_text(error: BaseException) -> str:
-    return str(error) or type(error).__name__
-
-
 def call_threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *args: Any) -> None:
     # The client's threads outlive the loop for a moment at the end of a process.
     try:
@@ -422,11 +285,3 @@ def call_threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *
     except RuntimeError:
         if not loop.is_closed():
             raise
-
-
-async def quietly(closing: Any) -> None:
-    """Close something of the client library; that it is closed or gone already is no fault."""
-    try:
-        await asyncio.wait_for(closing, CLOSE_SECONDS)
-    except (TimeoutError, pulsar_asyncio.PulsarException) as error:
-        log.debug("close did not end well", fault=fault_text(error))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from trustgraph_flow.schema.errors import BadRequest
+from trustgraph_flow.schema.errors import BadRequest, TrustGraphError, Unavailable
 
 from .frames import ALIVE, ERROR, FRAME, check_size, encode, encode_error
-from .link import Link, Outlet
+from .link import Link
+from .outlet import Outlet
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class GiveUp(TrustGraphError):
+    """Raised by a handler: no worker will ever finish this request, keep it as a dead letter."""
+
+    type = "dead-lettered"
 
 
 class ReplyPath:
@@ -37,12 +45,14 @@ class ReplyPath:
         self._post(payload, FRAME, end=end)
 
     def error(self, error: BaseException) -> None:
-        self._post(encode_error(error), ERROR, end=True)
+        with contextlib.suppress(Unavailable):
+            self._post(encode_error(error), ERROR, end=True)
 
     def alive(self) -> None:
         properties = {"id": self._id, "attempt": str(self._attempt), "kind": ALIVE}
         self.last_sent = self._link.loop.time()
-        self._outlet.post(b"", properties)
+        with contextlib.suppress(Unavailable):
+            self._outlet.post(b"", properties)
 
     async def room(self) -> None:
         await self._link.room()

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
@@ -27,19 +27,28 @@ from .dead_letters import DeadLetters
 from .frames import encode, integer, moment
 from .inlet import Inlet
 from .link import Link
-from .request import Handler, ReplyPath, Request
+from .request import GiveUp, Handler, ReplyPath, Request
 from .topics import WORKERS, Topics, is_persistent
 from .trace import enter
 
 log = structlog.get_logger(__name__)
 
+V = TypeVar("V")
+
 ALIVE_SECONDS = 1.0
 MAX_QUEUED = 20_000
 REMEMBERED_CANCELS = 10_000
+REMEMBERED_ANSWERS = 1_000
+REMEMBERED_BYTES = 16 * 1024
+"""The largest answer that is remembered."""
 
 HANDLED = Histogram("tg_bus_handler_seconds", "Time in the handler", ["service", "outcome"])
 IN_FLIGHT = Gauge("tg_bus_in_flight", "Requests queued or being handled here", ["service"])
 POISON = Counter("tg_bus_poison_total", "Messages that could be neither handled nor answered", ["service"])
+
+
+class _LeaveToOthers(Exception):
+    """The request stays unacknowledged, so that the broker gives it to another worker."""
 
 
 class Job:
@@ -83,7 +92,8 @@ class Serving:
         self._closing = False
         self.closed = False
         self._cancelled: dict[str, None] = {}
-        self._burials: set[asyncio.Task[None]] = set()
+        # For a request that comes once more because its reply, or our ack, got lost.
+        self._answers: dict[str, bytes] = {}
         self._dead_letters = DeadLetters(link, topics, service)
         self._in_flight = IN_FLIGHT.labels(service)
         self._answered = HANDLED.labels(service, "answered")
@@ -96,6 +106,11 @@ class Serving:
             shared=True,
             gate=self._free_slot if self._persistent else None,
         )
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are here, queued or being handled."""
+        return len(self._jobs)
 
     async def open(self) -> None:
         await self.inlet.open()
@@ -119,9 +134,10 @@ class Serving:
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
         for job in list(self._queue):
             self._turn_away(job)
+        await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, *self._burials, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self.inlet.close()
         self.closed = True
 
@@ -132,9 +148,7 @@ class Serving:
             self._stop(job, Cancelled(f"{self.service}: the request was cancelled by its sender"))
         elif self._persistent:
             # It may still lie with the broker and come here later.
-            self._cancelled[request_id] = None
-            if len(self._cancelled) > REMEMBERED_CANCELS:
-                del self._cancelled[next(iter(self._cancelled))]
+            remember(self._cancelled, request_id, None, REMEMBERED_CANCELS)
 
     def tick(self, now: float) -> None:
         """Tell askers of slow requests that their request is here."""
@@ -163,6 +177,11 @@ class Serving:
                 known.path.alive()
             return
         path = ReplyPath(self._link, outlet, request_id, attempt)
+        answer = self._answers.get(request_id)
+        if answer is not None:
+            path.frame(answer, end=True)
+            self.inlet.acknowledge(message)
+            return
         request = Request(
             service=self.service,
             id=request_id,
@@ -173,14 +192,10 @@ class Serving:
             traceparent=properties.get("traceparent"),
             path=path,
         )
-        self._take(Job(request, path, message), properties)
+        self._take(Job(request, path, message))
 
-    def _take(self, job: Job, properties: dict[str, str]) -> None:
+    def _take(self, job: Job) -> None:
         request = job.request
-        if request.redelivered > self._redeliveries:
-            reason = f"{self.service}: given up after {request.redelivered} deliveries that nobody finished"
-            self._keep(self._bury(job, properties, reason))
-            return
         if request.id in self._cancelled:
             del self._cancelled[request.id]
             self._answer_unrun(job, Cancelled(f"{self.service}: the request was cancelled by its sender"))
@@ -204,26 +219,56 @@ class Serving:
         job.task = self._link.loop.create_task(self._run(job))
 
     async def _run(self, job: Job) -> None:
-        request = job.request
         started = time.perf_counter()
-        finished = True
-        error: BaseException | None = None
-        enter(request.traceparent)
+        enter(job.request.traceparent)
+        acknowledge = False
         try:
-            job.path.frame(encode(await self._handler(request)), end=True)
-        except TrustGraphError as fault:
-            error = fault
+            error = await self._handle(job)
+            acknowledge = True
+            if error is not None:
+                job.path.error(error)
+            (self._answered if error is None else self._failed).observe(time.perf_counter() - started)
+        except _LeaveToOthers:
+            pass
+        finally:
+            self._running -= 1
+            self._end(job, acknowledge=acknowledge)
+
+    async def _handle(self, job: Job) -> BaseException | None:
+        """Run the handler and send its last frame, or return the error that is to be answered."""
+        request = job.request
+        try:
+            if request.redelivered > self._redeliveries:
+                raise GiveUp(f"{self.service}: given up after {request.redelivered} deliveries in vain")
+            answer = encode(await self._handler(request))
+            job.path.frame(answer, end=True)
+            # Of a stream the last frame alone would be no answer.
+            if job.path.sent == 1 and len(answer) <= REMEMBERED_BYTES:
+                remember(self._answers, request.id, answer, REMEMBERED_ANSWERS)
+        except GiveUp as error:
+            job.stop = error
+            await self._bury(job, error)
+            return error
+        except TrustGraphError as error:
+            return error
         except asyncio.CancelledError:
-            finished = job.stop is not None or not self._persistent
-            error = job.stop or Unavailable(f"{self.service}: this worker is stopping")
-        except Exception as fault:
+            if job.stop is not None:
+                return job.stop
+            if self._persistent:
+                raise _LeaveToOthers from None
+            return Unavailable(f"{self.service}: this worker is stopping")
+        except Exception as error:
             log.exception("handler failed", service=self.service, request=request.id)
-            error = fault
-        (self._answered if error is None else self._failed).observe(time.perf_counter() - started)
-        if error is not None and finished:
-            job.path.error(error)
-        self._running -= 1
-        self._end(job, acknowledge=finished)
+            return error
+        return None
+
+    async def _bury(self, job: Job, reason: GiveUp) -> None:
+        try:
+            await self._dead_letters.bury(job.request.body, job.message.properties(), reason.message)
+        except TrustGraphError as error:
+            log.error("a dead letter can't be kept, so it stays with the broker", fault=error.message)
+            self.inlet.refuse(job.message)
+            raise _LeaveToOthers from None
 
     def _end(self, job: Job, *, acknowledge: bool) -> None:
         if self._jobs.pop(job.request.id, None) is not None:
@@ -244,7 +289,8 @@ class Serving:
             return
         job.stop = why
         if job.task is not None:
-            job.task.cancel()
+            # One turn later: a task that is cancelled before its first step runs nothing at all.
+            self._link.loop.call_soon(job.task.cancel)
         else:
             self._queue.remove(job)
             job.path.error(why)
@@ -261,20 +307,6 @@ class Serving:
         if self._persistent:
             self.inlet.acknowledge(job.message)
 
-    async def _bury(self, job: Job, properties: dict[str, str], reason: str) -> None:
-        try:
-            await self._dead_letters.bury(job.request.body, properties, reason)
-        except TrustGraphError as error:
-            log.error("a dead letter can't be kept, so it stays with the broker", fault=error.message)
-            self.inlet.refuse(job.message)
-            return
-        self._answer_unrun(job, TrustGraphError(reason, type="dead-lettered"))
-
-    def _keep(self, burial: Any) -> None:
-        task = self._link.loop.create_task(burial)
-        self._burials.add(task)
-        task.add_done_callback(self._burials.discard)
-
     async def _free_slot(self) -> None:
         while self._running >= self._concurrency or self._closing:
             await self._change(None)
@@ -284,3 +316,10 @@ class Serving:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
+
+
+def remember(memory: dict[str, V], key: str, value: V, limit: int) -> None:
+    """Add an entry, and drop the oldest beyond the limit."""
+    memory[key] = value
+    if len(memory) > limit:
+        del memory[next(iter(memory))]
