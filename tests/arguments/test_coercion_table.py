@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trustgraph_flow.arguments import compile_signature
+from trustgraph_flow.arguments import compile_signature, show_value
 from trustgraph_flow.arguments.rules import RULES, UNFIT
 
 
@@ -86,6 +86,8 @@ def test_what_does_not_fit_the_declared_type_is_refused(kind: str, given: Any) -
 
     (fault,) = checked.faults
     assert (fault.path, fault.kind) == ("x", "type")
+    assert fault.given == show_value(given, 80)
+    assert not checked.coerced
     assert fault.text.startswith("argument `x` got ")
     assert f"expected {kind.replace('array', 'list').replace('object', 'object, any keys')}" in fault.text
     assert fault.text.endswith("What it is")
@@ -195,6 +197,12 @@ def test_nothing_is_coerced_inside_free_form_objects() -> None:
 
 UNIONS = [
     ("an exact match wins over an earlier branch", [{"type": "integer"}, {"type": "string"}], "5", "5"),
+    (
+        "limits beside a type change nothing",
+        [{"type": "integer", "minimum": 0}, {"type": "string"}],
+        "5",
+        "5",
+    ),
     ("then each branch in its order", [{"type": "integer"}, {"type": "null"}], "7", 7),
     ("null stays where a branch takes it", [{"type": "integer"}, {"type": "null"}], None, None),
     ("text stays text", [{"type": "string"}, {"type": "null"}], "null", "null"),
@@ -251,6 +259,7 @@ def test_a_failed_branch_leaves_no_note() -> None:
 def test_lists_of_types_take_an_exact_match_first() -> None:
     assert check({"type": ["integer", "string"]}, "5").arguments == {"x": "5"}
     assert check({"type": ["integer", "null"]}, "5").arguments == {"x": 5}
+    assert check({"type": ["null", "integer"]}, "5").arguments == {"x": 5}
     assert check({"type": ["string", "integer"]}, 5).arguments == {"x": 5}
 
 
