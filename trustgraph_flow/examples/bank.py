@@ -29,7 +29,7 @@ CENTS_A_DAY = 1000
 BALANCES = {"12345678": ("Ada Lovelace", 125_075), "87654321": ("Grace Hopper", 9_810)}
 """Account → owner, balance in cents on TODAY."""
 
-server = MCPServer("bank")
+server = MCPServer("bank", log_level="WARNING")
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True), structured_output=False)
@@ -62,7 +62,6 @@ def main(argv: list[str] | None = None) -> None:
     if port is None:
         server.run("stdio")
     else:
-        server.settings.log_level = "WARNING"
         server.run("streamable-http", host="127.0.0.1", port=port)
 
 

@@ -19,8 +19,10 @@ async def raw_http() -> AsyncIterator[Callable[..., Awaitable[RawHttp]]]:
     """``await raw_http(call)`` starts a raw server that is stopped after the test."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def start(call: Callable[[web.Request, dict[str, Any]], Awaitable[Any]]) -> RawHttp:
-            server = RawHttp(call)
+        async def start(
+            call: Callable[[web.Request, dict[str, Any]], Awaitable[Any]], **more: Any
+        ) -> RawHttp:
+            server = RawHttp(call, **more)
             await server.start()
             stack.push_async_callback(server.stop)
             return server

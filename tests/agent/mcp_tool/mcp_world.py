@@ -57,8 +57,13 @@ class RawHttp:
     ``call`` gets the message and returns a result, an aiohttp response, or raises what ends the request.
     """
 
-    def __init__(self, call: Callable[[web.Request, dict[str, Any]], Awaitable[Any]]) -> None:
+    def __init__(
+        self,
+        call: Callable[[web.Request, dict[str, Any]], Awaitable[Any]],
+        delete: Callable[[web.Request], Awaitable[web.StreamResponse]] | None = None,
+    ) -> None:
         self.call = call
+        self.delete = delete
         self.seen: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.tools: list[dict[str, Any]] = [{"name": "t", "inputSchema": {"type": "object"}}]
@@ -80,6 +85,8 @@ class RawHttp:
     async def start(self, port: int = 0) -> None:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/mcp", self._post)
+        if self.delete is not None:
+            app.router.add_delete("/mcp", self.delete)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port, reuse_address=True)

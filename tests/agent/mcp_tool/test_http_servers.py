@@ -200,6 +200,23 @@ async def test_the_request_of_a_cancelled_call_is_given_up_so_that_a_hung_server
     assert await said(connection) == "ok"
 
 
+async def test_a_server_that_never_answers_the_end_of_a_session_does_not_hold_up_closing(
+    connect, raw_http, monkeypatch
+):
+    monkeypatch.setattr("trustgraph_flow.agent.mcp_tool.http.NOTIFY_SECONDS", 0.1)
+    asked = asyncio.Event()
+
+    async def hang(request):
+        asked.set()
+        await asyncio.Event().wait()
+
+    server = await raw_http(ok, delete=hang)
+    connection = connect(target(server.url, mode="legacy"))
+    await said(connection)
+    await asyncio.wait_for(connection.close(), 10)
+    assert asked.is_set()
+
+
 async def test_progress_extends_the_deadline_up_to_the_hard_limit(connect):
     happened = Happenings()
     loop = asyncio.get_running_loop()

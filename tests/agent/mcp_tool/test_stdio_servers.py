@@ -63,6 +63,12 @@ async def test_both_eras_of_the_protocol_are_spoken(connect, mode):
     assert read_result(await connection.call("add", {"a": 2, "b": 3})).text == "5"
 
 
+async def test_an_older_server_that_ends_on_a_question_it_does_not_know_is_spoken_to_the_old_way(connect):
+    connection = connect(script("raw_stdio", "fussy"))
+    assert await said(connection, n=1) == '{"n": 1}'
+    assert await said(connection, n=2) == '{"n": 2}'
+
+
 async def test_calls_share_one_process(connect):
     connection = connect(script("raw_stdio", "pid"))
     assert len({await said(connection) for _ in range(3)}) == 1

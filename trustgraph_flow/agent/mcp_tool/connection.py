@@ -47,11 +47,13 @@ class Connection:
     ) -> None:
         self.target = target
         self._limits = limits or Limits()
-        self._guard = guard or ChildGuard()
+        self._guard = guard if guard is not None else ChildGuard()
+        self._guard_is_ours = guard is None
         self._on_catalogue = on_catalogue
         self._slots = asyncio.Semaphore(self._limits.calls_at_once)
         self._link: Link | None = None
         self._old: set[Link] = set()
+        self._mode = target.mode
         self._retired = False
         self._failures = 0
         self._last_fault: McpFault | None = None
@@ -75,8 +77,11 @@ class Connection:
         started = loop.time()
         end = started + max(limit, hard_seconds if hard_seconds is not None else self._limits.hard)
         sending: list[Link] = []
+        over = False
 
         async def extend(progress: float, total: float | None, message: str | None) -> None:
+            if over or clock.expired():
+                return
             clock.reschedule(min(loop.time() + limit, end))
             if on_progress is not None:
                 await on_progress(progress, total, message)
@@ -92,6 +97,8 @@ class Connection:
                 sending[-1].no_answer()
             waited = round(loop.time() - started, 1)
             raise faults.timed_out(self.target.label, waited, sent=bool(sending)) from None
+        finally:
+            over = True
 
     async def _attempts(
         self, tool: str, arguments: Arguments, progress: ProgressFnT, sending: list[Link]
@@ -148,10 +155,14 @@ class Connection:
             if link is not None:
                 self._drop(link)
             self._respect_pause()
-            link = self._link = Link(self.target, self._limits, self._guard, self._on_catalogue)
+            link = self._link = Link(self.target, self._mode, self._limits, self._guard, self._on_catalogue)
         try:
             await asyncio.shield(link.ready)
         except McpFault as fault:
+            if link.lost_by_probe and self._mode == "auto":
+                self._mode = "legacy"
+                self._drop(link)
+                return await self._open_link()
             self._count_failure(link, fault)
             raise McpFault(fault.kind, fault.message) from None
         self._failures = 0
@@ -194,3 +205,5 @@ class Connection:
         if self._link is not None:
             self._drop(self._link)
         await asyncio.gather(*(link.close() for link in list(self._old)))
+        if self._guard_is_ours:
+            await self._guard.close()

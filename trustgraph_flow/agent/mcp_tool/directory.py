@@ -66,7 +66,7 @@ class Directory:
         directory = cls()
         for workspace, types in view.items.items():
             for key, text in types.get("mcp-server", {}).items():
-                directory._servers[workspace, key] = _tried(_read_server, workspace, key, text)
+                directory._servers[workspace, key] = _tried(_read_server, workspace, key, text, True)
             for key, text in types.get("mcp", {}).items():
                 directory._entries[workspace, key] = _tried(_read_entry, workspace, key, text, types)
             for text in types.get("tool", {}).values():
@@ -135,22 +135,23 @@ def _read_entry(workspace: str, key: str, text: str, types: Mapping[str, Mapping
         if server_text is None:
             raise ItemFault(f'"server" names "{item.server}", and there is no mcp-server item of that id')
         try:
-            target = _read_server(workspace, item.server, server_text)
+            target = _read_server(workspace, item.server, server_text, named=True)
         except (ItemFault, ValidationError):
             raise ItemFault(f'its mcp-server item "{item.server}" can\'t be used') from None
         timeout = timeout or _timeout(McpServerItem.model_validate_json(server_text).timeout)
     else:
-        target = _read_server(workspace, None, text)
+        target = _read_server(workspace, key, text, named=False)
     return Entry(key=key, tool=item.remote_name or key, target=target, timeout=timeout)
 
 
-def _read_server(workspace: str, key: str | None, text: str) -> Target:
+def _read_server(workspace: str, key: str, text: str, named: bool) -> Target:
+    """``named`` says that the item is an ``mcp-server``, whose key is the server's name."""
     item = McpServerItem.model_validate_json(text)
     _timeout(item.timeout)
     if item.transport == "sse":
         raise ItemFault('"transport": "sse" is not served; use the streamable HTTP URL of the server')
     if (item.url is None) == (item.command is None):
-        raise ItemFault('it needs either "url" or "command"' + (' (or "server")' if key is None else ""))
+        raise ItemFault('it needs either "url" or "command"' + ("" if named else ' (or "server")'))
     token = _value("auth-token", item.auth_token) if item.auth_token else ""
     secrets = [token]
     if item.url is not None:
@@ -164,7 +165,7 @@ def _read_server(workspace: str, key: str | None, text: str) -> Target:
         secrets += [*hidden, *headers.values(), *(value.partition(" ")[2] for value in headers.values())]
         return Target(
             workspace=workspace,
-            label=key or host,
+            label=key if named else host,
             url=item.url,
             headers=tuple(sorted(headers.items())),
             mode=item.mode,
@@ -178,7 +179,7 @@ def _read_server(workspace: str, key: str | None, text: str) -> Target:
     command = Command(argv=(item.command, *argv), env=tuple(sorted(env.items())), cwd=item.cwd)
     return Target(
         workspace=workspace,
-        label=key or os.path.basename(item.command),
+        label=key,
         command=command,
         mode=item.mode,
         secrets=_masked([*secrets, *env.values(), *_secret_arguments(argv)]),

@@ -102,6 +102,8 @@ class GuardedClient(httpx2.AsyncClient):
         await super().aclose()
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        if request.method == "DELETE":
+            return await self._end_session(request, options)
         if request.method != "POST":
             return await super().send(request, **options)
         message = json.loads(request.content)
@@ -115,6 +117,14 @@ class GuardedClient(httpx2.AsyncClient):
         self._chores.add(chore)
         chore.add_done_callback(self._chores.discard)
         return httpx2.Response(202, request=request)
+
+    async def _end_session(self, request: httpx2.Request, options: dict[str, Any]) -> httpx2.Response:
+        """A courtesy that no server can hold up."""
+        try:
+            async with asyncio.timeout(NOTIFY_SECONDS):
+                return await super().send(request, **options)
+        except (httpx2.HTTPError, TimeoutError):
+            return httpx2.Response(204, request=request)
 
     async def _notify(self, request: httpx2.Request) -> None:
         try:

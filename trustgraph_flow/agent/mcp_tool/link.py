@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 from mcp.client.session import ClientSession, IncomingMessage
@@ -53,6 +53,8 @@ from .target import Target
 log = structlog.get_logger(__name__)
 
 _CLIENT = Implementation(name="trustgraph-flow-react", version=trustgraph_flow.__version__)
+_BETWEEN_LISTINGS = 0.02
+"""Seconds, so that a server which gives notice without end does not keep us busy."""
 _caught: ContextVar[list[dict[str, Any]] | None] = ContextVar("caught_tool_result", default=None)
 
 
@@ -109,12 +111,14 @@ class _Dispatcher(JSONRPCDispatcher[TransportContext]):
 class Link:
     """``ready`` is set when calls can be sent, or holds the McpFault that says why they never will be.
 
+    ``lost_by_probe`` is set when the server went away on the question which protocols it speaks: old ones do.
     ``on_catalogue`` is called with every new listing.
     """
 
     def __init__(
         self,
         target: Target,
+        mode: Literal["auto", "legacy"],
         limits: Limits,
         guard: ChildGuard,
         on_catalogue: Callable[[Catalogue], Awaitable[None]],
@@ -124,6 +128,8 @@ class Link:
         self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
         self.in_flight = 0
         self.catalogue: Catalogue | None = None
+        self.lost_by_probe = False
+        self._mode = mode
         self._limits = limits
         self._guard = guard
         self._on_catalogue = on_catalogue
@@ -144,7 +150,7 @@ class Link:
         """Whether a new call may go this way."""
         lost = self._dispatcher is not None and self._dispatcher.ended.is_set()
         suspect = self._client is not None and self._client.suspect
-        return not (self._retired or lost or suspect or self.owner.done())
+        return not (self._retired or lost or suspect or self.owner.done() or self._child.has_exited())
 
     def retire(self) -> None:
         """Takes no new calls, and closes when those in flight have ended."""
@@ -305,7 +311,7 @@ class Link:
     async def _negotiate(self, session: ClientSession) -> None:
         """The newest protocol that both sides speak; a server that does not know the probe gets the
         handshake."""
-        if self.target.mode == "auto":
+        if self._mode == "auto":
             try:
                 await session.discover()
                 return
@@ -314,7 +320,8 @@ class Link:
                 if fault is not None and (fault.resend or fault.kind == "credentials-refused"):
                     raise fault from None
                 self._trust_again()
-                if self._dispatcher is not None and self._dispatcher.ended.is_set():
+                if self.target.command is not None and faults.says_connection_lost(error):
+                    self.lost_by_probe = True
                     raise
             except (RuntimeError, ValidationError):
                 pass
@@ -357,6 +364,7 @@ class Link:
         while True:
             await self._stale.wait()
             self._stale.clear()
+            await asyncio.sleep(_BETWEEN_LISTINGS if self.catalogue is not None else 0)
             try:
                 async with asyncio.timeout(self._limits.listing):
                     catalogue = await list_tools(self._session, self._dispatcher.malformed, self._limits)

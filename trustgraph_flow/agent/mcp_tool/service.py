@@ -55,6 +55,7 @@ class McpToolService:
         self._directory = Directory()
         self._checks = Checks(self._directory)
         self._connections: dict[Target, Connection] = {}
+        self._retiring: set[Connection] = set()
         self._discoveries: dict[Target, asyncio.Task[None]] = {}
         self._chores: set[asyncio.Task[Any]] = set()
         self._watcher = ConfigWatcher(bus, TYPES, self._apply)
@@ -74,7 +75,8 @@ class McpToolService:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*(connection.close() for connection in self._connections.values()))
+        connections = [*self._connections.values(), *self._retiring]
+        await asyncio.gather(*(connection.close() for connection in connections))
         await self._guard.close()
 
     # -- config --------------------------------------------------------------------------------------------
@@ -88,7 +90,7 @@ class McpToolService:
         self._directory, self._checks = directory, Checks(directory)
         self._schemas.forget({(entry.target.workspace, entry.key) for entry in directory.entries()})
         for target in self._connections.keys() - wanted:
-            self._spawn(self._connections.pop(target).retire())
+            self._spawn(self._retire(self._connections.pop(target)))
             if (discovery := self._discoveries.pop(target, None)) is not None:
                 discovery.cancel()
         for target in wanted - self._connections.keys():
@@ -98,6 +100,11 @@ class McpToolService:
             if (known := self._connections[target].known) is not None:
                 self._spawn(self._listed(target, known))
         metrics.CONNECTIONS.set(len(self._connections))
+
+    async def _retire(self, connection: Connection) -> None:
+        self._retiring.add(connection)
+        await connection.retire()
+        self._retiring.discard(connection)
 
     def _connect(self, target: Target) -> Connection:
         async def listed(catalogue: Catalogue) -> None:
@@ -163,7 +170,10 @@ class McpToolService:
             return await run()
 
         async def repeatable() -> bool:
-            catalogue = await within(self._limits.listing, self._connection(entry).catalogue())
+            connection = self._connections.get(entry.target)
+            if connection is None:
+                return False
+            catalogue = await within(self._limits.listing, connection.catalogue())
             tool = catalogue.tools.get(entry.tool) if catalogue is not None else None
             notes = tool.annotations if tool is not None else None
             return notes is not None and bool(notes.read_only_hint or notes.idempotent_hint)
@@ -184,7 +194,9 @@ class McpToolService:
         def check(tool: Tool | None) -> dict[str, Any]:
             return checks.apply(request.workspace, entry.key, tool, body.parameters)
 
-        connection = self._connection(entry)
+        connection = self._connections.get(entry.target)
+        if connection is None:
+            return faults.response(faults.not_reached(entry.target.label, "its config item has just changed"))
         try:
             raw = await connection.call(
                 entry.tool, check, seconds=seconds, hard_seconds=hard, on_progress=ProgressFrames(request)
@@ -200,10 +212,6 @@ class McpToolService:
             if wrong is not None:
                 return _unfit(response, entry, wrong)
         return response
-
-    def _connection(self, entry: Entry) -> Connection:
-        """The connection of an item; one that the config has just dropped still says so by itself."""
-        return self._connections.get(entry.target) or self._connect(entry.target)
 
     async def _tools_of(self, workspace: str, name: str) -> McpToolResponse:
         """Every tool of the server that an ``mcp`` item, or an ``mcp-server`` item, leads to."""

@@ -57,10 +57,20 @@ class ChildState:
     ``ended`` is set when the child has ended and its last words have been read.
     """
 
+    pid: int | None = None
     exit_status: int | None = None
     last_words: str = ""
     junk_lines: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def has_exited(self) -> bool:
+        """Whether the child is dead by now, which the event loop may not have noticed yet."""
+        if self.pid is None or self.exit_status is not None:
+            return self.exit_status is not None
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
 
 
 @contextlib.asynccontextmanager
@@ -80,7 +90,7 @@ async def stdio_transport(
         cwd=command.cwd,
         start_new_session=True,
     )
-    group = transport.get_pid()
+    group = state.pid = transport.get_pid()
     try:
         await guard.add(group)
         yield child.inbox, child.outbox

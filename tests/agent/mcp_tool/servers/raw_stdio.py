@@ -29,6 +29,8 @@ def junk() -> None:
 
 def result_of(message: dict) -> dict | None:
     method, params = message["method"], message.get("params") or {}
+    if method == "server/discover" and MODE == "fussy":
+        sys.exit("expected initialize")
     if method == "initialize":
         return {
             "protocolVersion": "2025-06-18",
