@@ -71,7 +71,7 @@ class DataFolder:
         """``{"pid", "pulsar", "store", "gateway"}`` of the process that owns the folder now, or None."""
         try:
             handle = os.open(self.path / "lock", os.O_RDWR)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -286,4 +286,6 @@ class AgentManager:
     async def _write(self) -> None:
         events, self._unwritten = self._unwritten, []
         if events:
-            await self.log.append(self.run.run_id, events, after=events[0].seq - 1)
+            await self.log.append(
+                self.run.run_id, events, after=events[0].seq - 1, workspace=self.context.workspace
+            )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trustgraph_flow.arguments import quote_block
-from trustgraph_flow.prompt.prompt_set import PromptSet
+from trustgraph_flow.prompt import PromptSet
 
 from .run import Run, Turn
 from .toolset import LoadedTool

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from trustgraph_flow.bus import Bus, Request, Serving
 from trustgraph_flow.config import ConfigView, ConfigWatcher
-from trustgraph_flow.prompt.prompt_set import PromptSet
+from trustgraph_flow.prompt import PromptSet
 from trustgraph_flow.schema.agent import AgentMessage, AgentRequest
 from trustgraph_flow.schema.errors import BadRequest
 from trustgraph_flow.schema.events import RunEvent

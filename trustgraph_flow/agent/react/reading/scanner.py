@@ -24,7 +24,7 @@ _ESCAPE = (
     rf"{_HIGH}{_LOW}|{_HIGH}(?!{_LOW_BEGINNING})|(?!{_HIGH})\\u[0-9a-fA-F]{{4}}"
     r"|\\u(?=[0-9a-fA-F]{0,3}[^0-9a-fA-F])|\\[^u]"
 )
-_WHOLE_ESCAPE = re.compile(_ESCAPE)
+_ESCAPE_IN_RUN = re.compile(rf"{_HIGH}{_LOW}|\\u(?:[0-9a-fA-F]{{4}})?|\\[^u]")
 _DECODED_RUN = {quote: re.compile(rf"(?:[^{quote}\\]++|{_ESCAPE})*+") for quote in "\"'"}
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "'": "'", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _REPLACEMENT = "\ufffd"
@@ -147,7 +147,7 @@ class ObjectScanner:
         return end
 
     def _decode(self, run: str) -> None:
-        decoded = _WHOLE_ESCAPE.sub(_character, run) if "\\" in run else run
+        decoded = _ESCAPE_IN_RUN.sub(_character, run) if "\\" in run else run
         if not self._is_value:
             self._key.append(decoded)
         elif self._members is not None:
