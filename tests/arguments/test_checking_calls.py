@@ -302,3 +302,27 @@ def test_a_signature_can_be_checked_from_many_threads_at_once(forecast: Signatur
 
     assert [result.arguments["place"] for result in results] == [str(n) for n in range(200)]
     assert all(len(result.faults) == 1 for result in results)
+
+
+def test_references_into_the_branches_of_a_union_are_followed() -> None:
+    branch = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    signature = discovered(
+        {
+            "properties": {
+                "a": {"anyOf": [branch, {"type": "null"}]},
+                "b": {"$ref": "#/properties/a/anyOf/0"},
+                "c": {"oneOf": [{"$ref": "#/properties/a/anyOf/0/properties/n"}, {"type": "boolean"}]},
+            }
+        }
+    )
+
+    assert signature.check({"a": None, "b": {"n": "1"}, "c": "2"}).arguments == {
+        "a": None,
+        "b": {"n": 1},
+        "c": 2,
+    }
+    assert paths(signature, {"a": {"n": "x"}, "b": {}, "c": "x"}) == [
+        ("a.n", "type"),
+        ("b.n", "missing"),
+        ("c", "type"),
+    ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any
 
 import jsonschema_rs as engine
 
 from .coerce import IsValid
-from .walk import References, Schema, rewrite
+from .walk import References, Schema, pointed_at, rewrite
 
-_URI = "urn:trustgraph:signature"
+_URI = "https://signature.invalid/"
 
 
 class Document:
@@ -24,11 +25,15 @@ class Document:
     def part(self, node: Any) -> engine.Validator:
         """The validator of a schema of this document, or of one put together from its parts."""
         if not isinstance(node, dict):
-            return _validator(node)
+            return _validator(node is not False)
         outside: Schema = rewrite(node, _absolute)
         if "$schema" in self.root:
             outside.setdefault("$schema", self.root["$schema"])
-        return _validator(outside, registry=self._registry)
+        try:
+            return _validator(outside, registry=self._registry)
+        except ValueError:
+            # A part with an address of its own may be valid in its place and not outside of it.
+            return _validator(True)
 
     def check(self, node: Any) -> IsValid:
         return self.part(node).is_valid
@@ -44,7 +49,11 @@ class Document:
         Listing the errors of a recursive union takes exponential time, because each branch lists its own;
         behind ``not`` the engine only asks whether a value is valid, and remembers the answer.
         """
-        return Document(rewrite(self.root, _guard))
+        root: Schema = rewrite(self.root, _guard)
+        try:
+            return Document(rewrite(root, lambda node, _: _follow_guarded(root, node)))
+        except ValueError:
+            return self
 
 
 def guarded_union(node: Schema) -> list[Any] | None:
@@ -65,6 +74,25 @@ def _guard(node: Schema, path: tuple[str, ...]) -> Schema:
     rest = {key: value for key, value in node.items() if key not in unions}
     behind = [{"not": {"not": {key: node[key]}}} for key in unions]
     return {**rest, "allOf": [*rest.get("allOf", []), *behind]}
+
+
+def _follow_guarded(root: Schema, node: Schema) -> Schema:
+    """``node`` with a reference into a branch of a union led to where that branch is now."""
+    reference = node.get("$ref")
+    if not isinstance(reference, str) or not re.search("/(any|one)Of/", reference):
+        return node
+    steps: list[str] = []
+    place: Any = root
+    for step in reference.removeprefix("#/").split("/"):
+        if step in ("anyOf", "oneOf") and isinstance(place, dict) and step not in place:
+            for index, part in enumerate(place.get("allOf", [])):
+                if guarded_union(part) is not None and step in part["not"]["not"]:
+                    steps += ["allOf", str(index), "not", "not"]
+                    place = part["not"]["not"]
+                    break
+        steps.append(step)
+        place = pointed_at(place, step)
+    return {**node, "$ref": "#/" + "/".join(steps)}
 
 
 def _absolute(node: Schema, path: tuple[str, ...]) -> Schema:

@@ -94,6 +94,16 @@ def names(node: Schema, key: str = "required") -> list[str]:
     return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
+def pointed_at(node: Any, step: str) -> Any:
+    """What one step of a JSON pointer, as it is written in a reference, leads to; None if nothing."""
+    step = unquote(step).replace("~1", "/").replace("~0", "~")
+    if isinstance(node, dict):
+        return node.get(step)
+    if isinstance(node, list) and step.isdecimal() and len(step) < 9 and int(step) < len(node):
+        return node[int(step)]
+    return None
+
+
 class References:
     """Looks up the local references of one document; remote ones are never fetched and count as unknown."""
 
@@ -112,14 +122,8 @@ class References:
         if not reference.startswith("#/"):
             return None
         node: Any = self.root
-        for written in unquote(reference[2:]).split("/"):
-            step = written.replace("~1", "/").replace("~0", "~")
-            if isinstance(node, dict) and step in node:
-                node = node[step]
-            elif isinstance(node, list) and step.isdecimal() and len(step) < 9 and int(step) < len(node):
-                node = node[int(step)]
-            else:
-                return None
+        for step in reference[2:].split("/"):
+            node = pointed_at(node, step)
         return node if isinstance(node, dict | bool) else None
 
     def flat(self, node: Any) -> Schema:
