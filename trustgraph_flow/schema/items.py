@@ -43,7 +43,10 @@ class McpItem(Item):
 
 
 class McpServerItem(Item):
-    """An ``mcp-server`` item: one connection shared by many tools. ``timeout`` is in seconds."""
+    """An ``mcp-server`` item: one connection shared by many tools. ``timeout`` is in seconds.
+
+    ``pin`` holds a tool whose description or schema changes, until its ``mcp-schema`` item is deleted.
+    """
 
     url: str | None = None
     command: str | None = None
@@ -55,6 +58,7 @@ class McpServerItem(Item):
     transport: Literal["streamable-http", "sse", "stdio"] | None = None
     mode: Literal["auto", "legacy"] = "auto"
     timeout: float | None = None
+    pin: bool = False
 
 
 class McpSchemaItem(Item):

@@ -75,6 +75,12 @@ async def test_arguments_are_always_on_the_wire(connect, raw_http):
     assert server.methods()[0]["params"]["arguments"] == {}
 
 
+async def test_no_capability_is_advertised_that_is_not_served(connect, raw_http):
+    server = await raw_http(ok)
+    await said(connect(server.url))
+    assert server.methods("initialize")[0]["params"]["capabilities"] == {}
+
+
 async def test_the_server_gets_its_own_name_of_a_tool(connect, raw_http):
     names = ["calendar.update", "docs/append text", "New Tool", "a-b", "a_b", "a.b"]
 

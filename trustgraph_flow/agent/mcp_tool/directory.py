@@ -23,7 +23,7 @@ from trustgraph_flow.schema.items import McpItem, McpServerItem, ToolItem
 from .stdio import Command
 from .target import Target
 
-TYPES = ("mcp", "mcp-server", "tool")
+TYPES = ("mcp", "mcp-server", "mcp-schema", "tool")
 """The item types that are read here."""
 
 _SECRET_FLAG = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
@@ -33,12 +33,16 @@ _SHORTEST_SECRET = 4
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An ``mcp`` item that can be called. ``timeout`` is the tool's, else the server's, else None."""
+    """An ``mcp`` item that can be called. ``timeout`` is the tool's, else the server's, else None.
+
+    A ``pinned`` tool is called only as long as the server describes it as it did when it was accepted.
+    """
 
     key: str
     tool: str
     target: Target
     timeout: float | None = None
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Directory:
         self._entries: dict[tuple[str, str], Entry | ItemFault] = {}
         self._declared: dict[tuple[str, str], list[Declared]] = {}
         self._servers: dict[tuple[str, str], Target | ItemFault] = {}
+        self._schemas: dict[tuple[str, str], str] = {}
 
     @classmethod
     def read(cls, view: ConfigView) -> Directory:
@@ -69,6 +74,8 @@ class Directory:
                 directory._servers[workspace, key] = _tried(_read_server, workspace, key, text, True)
             for key, text in types.get("mcp", {}).items():
                 directory._entries[workspace, key] = _tried(_read_entry, workspace, key, text, types)
+            for key, text in types.get("mcp-schema", {}).items():
+                directory._schemas[workspace, key] = text
             for text in types.get("tool", {}).values():
                 directory._declare(workspace, text)
         return directory
@@ -99,6 +106,10 @@ class Directory:
     def declared(self, workspace: str, key: str) -> list[Declared]:
         """The argument lists of the tool items that point to an ``mcp`` item."""
         return self._declared.get((workspace, key), [])
+
+    def schema(self, workspace: str, key: str) -> str | None:
+        """What the server said of the tool when it was accepted: the value of its ``mcp-schema`` item."""
+        return self._schemas.get((workspace, key))
 
     def entries(self) -> Iterator[Entry]:
         return (entry for entry in self._entries.values() if isinstance(entry, Entry))
@@ -138,10 +149,17 @@ def _read_entry(workspace: str, key: str, text: str, types: Mapping[str, Mapping
             target = _read_server(workspace, item.server, server_text, named=True)
         except (ItemFault, ValidationError):
             raise ItemFault(f'its mcp-server item "{item.server}" can\'t be used') from None
-        timeout = timeout or _timeout(McpServerItem.model_validate_json(server_text).timeout)
+        server = McpServerItem.model_validate_json(server_text)
     else:
         target = _read_server(workspace, key, text, named=False)
-    return Entry(key=key, tool=item.remote_name or key, target=target, timeout=timeout)
+        server = McpServerItem.model_validate_json(text)
+    return Entry(
+        key=key,
+        tool=item.remote_name or key,
+        target=target,
+        timeout=timeout or _timeout(server.timeout),
+        pinned=server.pin,
+    )
 
 
 def _read_server(workspace: str, key: str, text: str, named: bool) -> Target:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Set
 from typing import Any
 
 import structlog
@@ -49,37 +50,51 @@ class SchemaWriter:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._lock = asyncio.Lock()
-        self._written: dict[tuple[str, str], str] = {}
 
-    async def write(self, workspace: str, tools: dict[str, Tool]) -> None:
-        """``tools`` by the key of their ``mcp`` item. A failure is logged; the next listing tries again."""
+    async def write(self, workspace: str, items: dict[str, str], pinned: Set[str]) -> None:
+        """``items`` are values by the key of their ``mcp`` item.
+
+        A change of what was stored before is logged; where the key is ``pinned``, the stored value stays. A
+        failure is logged too, and the next listing or config change tries again.
+        """
         async with self._lock:
-            values = {key: schema_item(tool) for key, tool in tools.items()}
-            news = {key: text for key, text in values.items() if self._written.get((workspace, key)) != text}
-            if not news:
-                return
             try:
-                await self._put(workspace, news)
+                await self._put(workspace, items, pinned)
             except TrustGraphError as error:
                 log.warning("mcp schemas not written", workspace=workspace, why=error.message)
-            else:
-                self._written.update({(workspace, key): text for key, text in news.items()})
 
-    async def _put(self, workspace: str, news: dict[str, str]) -> None:
-        keys = [ConfigKey(type=ITEM_TYPE, key=key) for key in news]
-        stored = await self._ask(workspace, ConfigRequest(operation="get", workspace=workspace, keys=keys))
-        same = {item.key for item in stored.values or [] if item.value == news.get(item.key)}
+    async def _put(self, workspace: str, items: dict[str, str], pinned: Set[str]) -> None:
+        keys = [ConfigKey(type=ITEM_TYPE, key=key) for key in items]
+        answer = await self._ask(workspace, ConfigRequest(operation="get", workspace=workspace, keys=keys))
+        stored = {item.key: item.value for item in answer.values or [] if item.value is not None}
+        news = {key: text for key, text in items.items() if stored.get(key) != text}
+        for key in news.keys() & stored.keys():
+            log.warning(
+                "mcp tool has changed since it was first seen",
+                workspace=workspace,
+                key=key,
+                changed=changed_fields(stored[key], news[key]),
+                held=key in pinned,
+            )
         values = [
-            ConfigValue(type=ITEM_TYPE, key=key, value=text) for key, text in news.items() if key not in same
+            ConfigValue(type=ITEM_TYPE, key=key, value=text)
+            for key, text in news.items()
+            if not (key in pinned and key in stored)
         ]
         if values:
-            await self._ask(workspace, ConfigRequest(operation="put", workspace=workspace, values=values))
+            request = ConfigRequest(operation="put", workspace=workspace, values=values, who="mcp-tool")
+            await self._ask(workspace, request)
 
     async def _ask(self, workspace: str, request: ConfigRequest) -> ConfigResponse:
         return await self._bus.request(
             "config", request, ConfigResponse, workspace=workspace, timeout=_REQUEST_SECONDS
         )
 
-    def forget(self, keys: set[tuple[str, str]]) -> None:
-        """Keeps only what was written for these workspaces and keys."""
-        self._written = {place: text for place, text in self._written.items() if place in keys}
+
+def changed_fields(old: str, new: str) -> list[str]:
+    """Which fields of two ``mcp-schema`` values differ."""
+    try:
+        before, after = json.loads(old), json.loads(new)
+        return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    except (ValueError, AttributeError):
+        return ["everything"]

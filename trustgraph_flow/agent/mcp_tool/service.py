@@ -28,7 +28,7 @@ from .journal import JournaledCall, Once, within
 from .limits import Limits
 from .progress import ProgressFrames
 from .results import NotAResult, read_result
-from .schemas import SchemaWriter
+from .schemas import SchemaWriter, schema_item
 from .target import Target
 
 log = structlog.get_logger(__name__)
@@ -88,7 +88,6 @@ class McpToolService:
             log.warning("mcp item disabled", workspace=workspace, key=key, why=str(fault))
         wanted = directory.targets()
         self._directory, self._checks = directory, Checks(directory)
-        self._schemas.forget({(entry.target.workspace, entry.key) for entry in directory.entries()})
         for target in self._connections.keys() - wanted:
             self._spawn(self._retire(self._connections.pop(target)))
             if (discovery := self._discoveries.pop(target, None)) is not None:
@@ -125,12 +124,15 @@ class McpToolService:
             pause = min(pause * 2, longest)
 
     async def _listed(self, target: Target, catalogue: Catalogue) -> None:
-        tools = {
-            entry.key: catalogue.tools[entry.tool]
-            for entry in self._directory.entries()
-            if entry.target == target and entry.tool in catalogue.tools
-        }
-        await self._schemas.write(target.workspace, tools)
+        """Stores what is new in a listing."""
+        workspace, directory = target.workspace, self._directory
+        here = [
+            entry for entry in directory.entries() if entry.target == target and entry.tool in catalogue.tools
+        ]
+        items = {entry.key: schema_item(catalogue.tools[entry.tool]) for entry in here}
+        news = {key: text for key, text in items.items() if directory.schema(workspace, key) != text}
+        if news:
+            await self._schemas.write(workspace, news, {entry.key for entry in here if entry.pinned})
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -192,7 +194,7 @@ class McpToolService:
         checks = self._checks
 
         def check(tool: Tool | None) -> dict[str, Any]:
-            return checks.apply(request.workspace, entry.key, tool, body.parameters)
+            return checks.apply(entry, tool, body.parameters)
 
         connection = self._connections.get(entry.target)
         if connection is None:
