@@ -34,6 +34,7 @@ REPLIES = {
     "invented rest": 'Thought: x\nAction: f\nArgs: {"a": 1}\nObservation: 99\nThought: y\nFinal Answer: 99',
     "two rounds": 'Thought: first\nAction: f\nArgs: {}\nThought: second\nAction: g\nArgs: {"a": 5}\n',
     "one object": '{"thought": "l\\u00f6\\ud83d\\ude00k", "action": "f", "action_input": {"a": "b"}}',
+    "half surrogate pairs": '{"final_answer": "a\\ud83d]\\ud83d\\u00{\\ude00\\ud83d\\ud83d\\ude00\\ud83d"}',
     "wrapped object": '{"tool_call": {"thought": "look", "action": "f", "action_input": {"a": 1}}}',
     "object with an answer": '```json\n{"thought": " so ", "final_answer": " a \\"b\\"\\n\\\\c\\u0020"}\n```',
     "plain object": '{"city": "Northtown", "high": 21}',
