@@ -20,10 +20,13 @@ class Document:
     def __init__(self, root: Schema) -> None:
         self.root = root
         self.references = References(root)
-        self.is_valid: IsValid = _validator(root).is_valid
+        self._whole = _validator(root)
+        self.is_valid: IsValid = self._whole.is_valid
 
     def part(self, node: Any) -> engine.Validator:
         """The validator of a schema of this document, or of one put together from its parts."""
+        if node is self.root:
+            return self._whole
         if not isinstance(node, dict):
             return _validator(node is not False)
         outside: Schema = rewrite(node, _absolute)
