@@ -63,13 +63,12 @@ LABEL = re.compile(
     + f")(?P<after>{_AFTER})[:：]",
     re.IGNORECASE,
 )
-LABEL_BEGINNING = re.compile(
-    f"{_BEFORE}(?:{_NUMBER}(?:{_AFTER_NUMBER})?)?(?:" + "|".join(_WORDS) + f")?{_AFTER}",
+FENCE = re.compile(r"(?:`{3,8}|~{3,8})[\w+.-]{0,20}[ \t]{0,4}(?:\r\n?|\n)")
+FENCE_BEGINNING = r"`{1,2}|~{1,2}|(?:`{3,8}|~{3,8})[\w+.-]{0,20}[ \t]{0,4}"
+LINE_BEGINNING = re.compile(
+    f"{_BEFORE}(?:{_NUMBER}(?:{_AFTER_NUMBER})?)?(?:{'|'.join(_WORDS)})?{_AFTER}|{FENCE_BEGINNING}",
     re.IGNORECASE,
 )
-
-FENCE = re.compile(r"(?:`{3,8}|~{3,8})[\w+.-]{0,20}[ \t]{0,4}(?:\r\n?|\n)")
-FENCE_BEGINNING = re.compile(r"`{1,2}|~{1,2}|(?:`{3,8}|~{3,8})[\w+.-]{0,20}[ \t]{0,4}")
 
 _FIRST_WORDS = "thought|action|arg|final|observation"
 PLAIN_LINE = rf"(?![\s#>*_`~•+{_INVISIBLE}\d{{-]|{_FIRST_WORDS}|(?:{'|'.join(_WORDS)})\Z)"

@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 _NOT_INLINE = re.compile(r"[\n\r<\ud800-\udfff]")
 _INTO_OBJECT = re.compile(r"(?:`{1,8}[A-Za-z]{0,12}|\*{1,3})[ \t]{0,3}(?=\{)")
-_INTO_OBJECT_BEGINNING = re.compile(r"(?:`{1,8}[A-Za-z]{0,12}|\*{1,3})[ \t]{0,3}")
+_VALUE_BEGINNING = re.compile(rf"(?:`{{1,8}}[A-Za-z]{{0,12}}|\*{{1,3}})[ \t]{{0,3}}|{FENCE_BEGINNING}")
 _ANSWER = re.compile(rf"(?:[^<]++|{PLAIN_BRACKET})++", re.IGNORECASE)
 _ANSWER_TEXT = re.compile(rf"(?:[^<*_`~]++|{PLAIN_BRACKET})++", re.IGNORECASE)
 _ANSWER_MARKS = re.compile(r"[*_`~]+")
@@ -208,7 +208,7 @@ class Machine:
                 return self._begin_object(None)
             if self.source.read(_INTO_OBJECT, FENCE):
                 return True
-            if self.source.may_become(_INTO_OBJECT_BEGINNING, FENCE_BEGINNING):
+            if self.source.may_become(_VALUE_BEGINNING):
                 return False
         token = self.source.token()
         if token is None:

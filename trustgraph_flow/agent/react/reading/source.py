@@ -7,9 +7,8 @@ import re
 from .labels import (
     CLOSING_TAG,
     FENCE,
-    FENCE_BEGINNING,
     LABEL,
-    LABEL_BEGINNING,
+    LINE_BEGINNING,
     LONGEST_MARK,
     LONGEST_TAG,
     PLAIN_BRACKET,
@@ -69,27 +68,28 @@ class Source:
         if space and not {"\r", "\n"}.isdisjoint(space):
             self.at_line_start = True
 
-    def may_become(self, *beginnings: re.Pattern[str]) -> bool:
+    def may_become(self, beginning: re.Pattern[str]) -> bool:
         """Whether all the unread text may be the beginning of a mark."""
         if self.is_complete or len(self.text) - self.pos > LONGEST_MARK:
             return False
-        return any(beginning.fullmatch(self.text, self.pos) for beginning in beginnings)
+        return beginning.fullmatch(self.text, self.pos) is not None
 
     def token(self, *, one_line: bool = False) -> tuple[Mark, str] | None:
         """The next mark, or the text up to where one may be; with a label, the markdown it left open."""
         if self.is_read:
             return None
         if self.at_line_start:
-            if space := self.read(_SPACE):
+            char = self.text[self.pos]
+            if char.isspace() and (space := self.read(_SPACE)):
                 return Mark.TEXT, space
-            if self.text[self.pos] in _LINE_MARKS:
+            if char in _LINE_MARKS:
                 if label := LABEL.match(self.text, self.pos):
                     self.pos = label.end()
                     self.at_line_start = False
                     return label_of(label)
-                if self.text[self.pos] in "`~" and (fence := self.read(FENCE)):
+                if char in "`~" and (fence := self.read(FENCE)):
                     return Mark.FENCE, fence
-                if self.may_become(LABEL_BEGINNING, FENCE_BEGINNING):
+                if self.may_become(LINE_BEGINNING):
                     return None
         if self.next_is("<") and (self.may_become(TAG_BEGINNING) or TAG.match(self.text, self.pos)):
             if tag := self.read(TAG):
