@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping, Set
+from collections.abc import AsyncGenerator, Callable, Mapping, Set
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +16,9 @@ from trustgraph_flow.schema.llm import TextCompletionRequest, TextCompletionResp
 
 from . import wire
 from .backoff import Backoff
-from .grammar import portable
 from .model_server import ModelServer
 from .provider import Capabilities, ModelBadAnswer, ModelError, ModelRejected
+from .wire import response_format
 
 log = structlog.get_logger()
 
@@ -40,6 +40,8 @@ class ServerSettings:
     constrained: bool | None = None
     """Whether replies can be held to a JSON schema; None: find out once for each model."""
     context_tokens: int | None = None
+    constrain: Callable[[dict[str, Any]], dict[str, Any]] = response_format
+    """How a schema is put into a request's body."""
     silence_seconds: float = 600.0
     """The longest time without a byte from the server, within a reply."""
     connections: int = 256
@@ -83,7 +85,7 @@ class OpenAICompatible:
         model = await self._name(request.model, deadline)
         if request.response_schema is not None:
             able = await self.describe(model, deadline=deadline)
-            schema = portable(request.response_schema) if able.constrained else None
+            schema = request.response_schema if able.constrained else None
             request = request.model_copy(update={"response_schema": schema})
         async with aclosing(self._complete(request, model, deadline)) as responses:
             async for response in responses:
@@ -105,7 +107,7 @@ class OpenAICompatible:
         failures = 0
         begun = False
         while True:
-            body = wire.request_body(request, model, without=without)
+            body = wire.request_body(request, model, without=without, constrain=self._settings.constrain)
             try:
                 async with aclosing(self._server.completion(body, deadline)) as parts:
                     async for part in parts:
@@ -116,7 +118,7 @@ class OpenAICompatible:
                             in_token=part.in_token,
                             out_token=part.out_token,
                             finish_reason=part.finish_reason,
-                            constrained="response_format" in body,
+                            constrained=not wire.CONSTRAINTS.isdisjoint(body),
                         )
                 break
             except ModelError as error:
@@ -133,7 +135,7 @@ class OpenAICompatible:
                     await self._pause(error, failures, deadline)
         if without != known:
             # A schema can be refused for its own sake, which says nothing of the next one.
-            self._without[model] = without - {"response_format"}
+            self._without[model] = without - wire.CONSTRAINTS
 
     async def _name(self, asked: str | None, deadline: float | None) -> str:
         if name := asked or self._settings.model:
@@ -153,7 +155,7 @@ class OpenAICompatible:
     async def _probe(self, name: str, deadline: float | None) -> bool:
         """Whether the server holds replies to a schema. Raises when it takes no requests at all."""
         try:
-            reply = await self._whole(wire.PROBE, name, deadline, needed={"response_format"})
+            reply = await self._whole(wire.PROBE, name, deadline, needed=wire.CONSTRAINTS)
         except ModelRejected as error:
             if error.data.get("status") not in REFUSED:
                 raise
@@ -204,9 +206,10 @@ class OpenAICompatible:
 
 
 def _refused(error: ModelError, body: Mapping[str, Any]) -> set[str]:
-    if "response_format" in body and "grammar" in error.data.get("text", ""):
-        # A server whose grammar led into a dead end, which it may tell by any status.
-        return {"response_format"}
+    held = wire.CONSTRAINTS & body.keys()
+    if held and "grammar" in error.data.get("text", ""):
+        # The schema's grammar led into a dead end, which servers tell by any status.
+        return set(held)
     if isinstance(error, ModelRejected) and error.data.get("status") in REFUSED:
         return wire.refused_parameters(error.data["text"], error.data.get("param"), body)
     return set()

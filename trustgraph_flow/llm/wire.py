@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 from trustgraph_flow.schema.llm import TextCompletionRequest
+
+from .grammar import portable
 
 PROBE = TextCompletionRequest(
     prompt="Say hello in one word.",
@@ -28,7 +30,10 @@ PROBE = TextCompletionRequest(
 """Finds out whether a server constrains replies: the text invites prose, and the schema, which has the shape
 of those that agents send, forbids it."""
 
-DROPPABLE = ("response_format", "stream_options", "temperature", "stop", "max_tokens")
+CONSTRAINTS = frozenset({"response_format", "grammar"})
+"""The parameters that hold a reply to a schema."""
+
+DROPPABLE = ("response_format", "grammar", "stream_options", "temperature", "stop", "max_tokens")
 """Parameters that some servers or models refuse and that a request can do without."""
 
 
@@ -67,7 +72,19 @@ class Part:
         )
 
 
-def request_body(request: TextCompletionRequest, model: str, *, without: Set[str]) -> dict[str, Any]:
+def response_format(schema: dict[str, Any]) -> dict[str, Any]:
+    """The body's part that holds a reply to ``schema``, as the protocol has it."""
+    form = {"name": "reply", "strict": True, "schema": portable(schema)}
+    return {"response_format": {"type": "json_schema", "json_schema": form}}
+
+
+def request_body(
+    request: TextCompletionRequest,
+    model: str,
+    *,
+    without: Set[str],
+    constrain: Callable[[dict[str, Any]], dict[str, Any]] = response_format,
+) -> dict[str, Any]:
     """The JSON body of one call, less the parameters that the server is known to refuse."""
     messages = [{"role": "system", "content": request.system}] if request.system else []
     body: dict[str, Any] = {
@@ -83,8 +100,7 @@ def request_body(request: TextCompletionRequest, model: str, *, without: Set[str
     if request.max_tokens is not None:
         body["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = request.max_tokens
     if request.response_schema is not None:
-        form = {"name": "reply", "strict": True, "schema": request.response_schema}
-        body["response_format"] = {"type": "json_schema", "json_schema": form}
+        body |= constrain(request.response_schema)
     return {name: value for name, value in body.items() if name not in without}
 
 
