@@ -11,7 +11,6 @@ REQUIRES = [
     "alembic>=1.16,<2",
     "bm25s>=0.2.14,<0.4",
     "jinja2>=3.1.6,<4",
-    "json-repair>=0.50,<1",
     "jsonschema-rs==0.61.2",
     "mcp>=2.3,<3",
     "openai>=3.50,<4",

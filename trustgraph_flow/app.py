@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,7 @@ import structlog
 
 from .bus import Bus, BusSettings, EmbeddedBroker
 from .bus.admin import prepare
-from .schema.errors import SetupError
+from .schema.errors import SetupError, TrustGraphError
 
 if TYPE_CHECKING:
     from .llm.provider import Provider
@@ -162,6 +163,7 @@ class App:
         settings = self.settings
         owner = bool(settings.services & OWNED) and settings.pulsar_host is None
         running = None if owner else self.folder.running()
+        model = self._open_model(stack) if "text-completion" in settings.services else None
         if owner:
             self.folder.claim()
             stack.callback(self.folder.release)
@@ -171,7 +173,7 @@ class App:
             await prepare(settings.pulsar_admin, bus_settings)
         self.bus = await stack.enter_async_context(Bus(bus_settings))
         store_url = self._store_url(running)
-        for service in await self._services(stack, store_url):
+        for service in await self._services(stack, store_url, model):
             await service.start()
             stack.push_async_callback(service.close)
             self.gateway_url = getattr(service, "url", self.gateway_url)
@@ -206,7 +208,27 @@ class App:
         self.settings.data_dir.mkdir(parents=True, exist_ok=True)
         return f"sqlite:///{self.settings.data_dir.resolve() / 'tg.db'}"
 
-    async def _services(self, stack: AsyncExitStack, store_url: str) -> Iterable[Service]:
+    def _open_model(self, stack: AsyncExitStack) -> asyncio.Task[Provider]:
+        """Begun first and awaited late: loading a model takes as long as all the rest of a start."""
+        from .llm import open_provider
+
+        async def ready() -> Provider:
+            return self._provider or await open_provider(
+                self.settings.llm_url, self.settings.llm_model, progress=self._progress
+            )
+
+        async def close() -> None:
+            opening.cancel()
+            with suppress(asyncio.CancelledError, TrustGraphError):
+                await (await opening).close()
+
+        opening = asyncio.create_task(ready())
+        stack.push_async_callback(close)
+        return opening
+
+    async def _services(
+        self, stack: AsyncExitStack, store_url: str, model: asyncio.Task[Provider] | None
+    ) -> Iterable[Service]:
         # Each service is imported where it is wanted: a worker that runs one of them starts quickly.
         wanted = self.settings.services
         services: list[Service] = []
@@ -221,14 +243,6 @@ class App:
 
             await load_defaults(store, self.settings.config_dir or default_folder())
             services.append(ConfigService(self.bus, store))
-        if "text-completion" in wanted:
-            from .llm import LlmService, open_provider
-
-            provider = self._provider or await open_provider(
-                self.settings.llm_url, self.settings.llm_model, progress=self._progress
-            )
-            stack.push_async_callback(provider.close)
-            services.append(LlmService(self.bus, provider))
         if store is not None and "mcp-tool" in wanted:
             from .agent.mcp_tool import McpToolService
 
@@ -252,4 +266,8 @@ class App:
                     ),
                 )
             )
+        if model is not None:
+            from .llm import LlmService
+
+            services.insert(0, LlmService(self.bus, await model))
         return services
