@@ -59,9 +59,10 @@ class Checks:
 
     def _hold_if_changed(self, entry: Entry, tool: Tool | None) -> None:
         accepted = self._directory.schema(entry.target.workspace, entry.key)
-        if tool is not None and accepted is not None and accepted != schema_item(tool):
+        if tool is not None and accepted not in (None, schema_item(tool)):
             raise McpFault(
                 "no-longer-offered",
                 f'The server "{entry.target.label}" describes the tool "{entry.tool}" otherwise than when it '
-                "was accepted. It is held until an operator accepts the change by deleting its mcp-schema item.",
+                "was accepted. It is held until an operator accepts the change by deleting its mcp-schema "
+                "item.",
             )

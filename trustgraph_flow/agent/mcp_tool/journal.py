@@ -7,7 +7,6 @@ harmless.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from trustgraph_flow.schema.mcp import McpToolResponse
 from trustgraph_flow.store import CallJournal
 
 from . import faults
-from .faults import McpFault
 
 log = structlog.get_logger(__name__)
 
@@ -93,11 +91,3 @@ class Once:
         except TrustGraphError as error:
             log.error("the outcome of a call is not in the journal", call=call.call_id, why=error.message)
         return answer
-
-
-async def within(seconds: float, work: Awaitable[Any]) -> Any:
-    """The result of ``work``, or None when it fails or takes longer."""
-    with contextlib.suppress(TimeoutError, McpFault):
-        async with asyncio.timeout(seconds):
-            return await work
-    return None

@@ -229,7 +229,6 @@ class Link:
     # -- the owner task ------------------------------------------------------------------------------------
 
     async def _own(self) -> None:
-        chores: list[asyncio.Task[None]] = []
         try:
             async with AsyncExitStack() as stack:
                 try:
@@ -249,7 +248,7 @@ class Link:
                     for chore in chores:
                         chore.cancel()
                     await asyncio.gather(*chores, return_exceptions=True)
-        except (Exception, asyncio.CancelledError) as error:  # the top of the task
+        except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:  # the top of the task
             if not self.ready.done():
                 self._never(faults.not_reached(self.target.label, self._why(error)))
             elif not self._retired:
@@ -283,11 +282,7 @@ class Link:
         except MCPError as error:
             fault = self._client.fault_of(error) if self._client is not None else None
             if self.target.command is not None and faults.says_connection_lost(error):
-                with contextlib.suppress(
-                    TimeoutError
-                ):  # the exit status comes a moment after the end of stdout
-                    async with asyncio.timeout(self._limits.close):
-                        await self._child.ended.wait()
+                await self._last_words()
             raise fault or faults.not_reached(label, self._why(error)) from None
         except (RuntimeError, ValidationError) as error:
             raise faults.not_reached(label, self._why(error)) from None
@@ -309,8 +304,7 @@ class Link:
         )
 
     async def _negotiate(self, session: ClientSession) -> None:
-        """The newest protocol that both sides speak; a server that does not know the probe gets the
-        handshake."""
+        """The newest protocol of both sides; a server that does not know the probe gets the handshake."""
         if self._mode == "auto":
             try:
                 await session.discover()
@@ -407,6 +401,12 @@ class Link:
     async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._changed()
+
+    async def _last_words(self) -> None:
+        """Waits for the exit status, which comes a moment after the end of stdout."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.close):
+                await self._child.ended.wait()
 
     def _why(self, error: BaseException) -> str:
         """The reason in one line, without credentials; a child's last words where there are any."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import structlog
@@ -24,7 +25,7 @@ from .directory import TYPES, Directory, Entry, ItemFault
 from .faults import McpFault
 from .guard import ChildGuard
 from .http import keep_urls_out_of_logs
-from .journal import JournaledCall, Once, within
+from .journal import JournaledCall, Once
 from .limits import Limits
 from .progress import ProgressFrames
 from .results import NotAResult, read_result
@@ -54,6 +55,7 @@ class McpToolService:
         self._guard = ChildGuard()
         self._directory = Directory()
         self._checks = Checks(self._directory)
+        self._reported: set[tuple[str, str, str]] = set()
         self._connections: dict[Target, Connection] = {}
         self._retiring: set[Connection] = set()
         self._discoveries: dict[Target, asyncio.Task[None]] = {}
@@ -84,8 +86,10 @@ class McpToolService:
     async def _apply(self, view: ConfigView) -> None:
         """A new state of the config. Calls in flight go on over the connection that they began on."""
         directory = Directory.read(view)
-        for workspace, key, fault in directory.faults():
-            log.warning("mcp item disabled", workspace=workspace, key=key, why=str(fault))
+        wrong = {(workspace, key, str(fault)) for workspace, key, fault in directory.faults()}
+        for workspace, key, why in wrong - self._reported:
+            log.warning("mcp item disabled", workspace=workspace, key=key, why=why)
+        self._reported = wrong
         wanted = directory.targets()
         self._directory, self._checks = directory, Checks(directory)
         for target in self._connections.keys() - wanted:
@@ -171,19 +175,28 @@ class McpToolService:
         if body.call_id is None:
             return await run()
 
-        async def repeatable() -> bool:
-            connection = self._connections.get(entry.target)
-            if connection is None:
-                return False
-            catalogue = await within(self._limits.listing, connection.catalogue())
-            tool = catalogue.tools.get(entry.tool) if catalogue is not None else None
-            notes = tool.annotations if tool is not None else None
-            return notes is not None and bool(notes.read_only_hint or notes.idempotent_hint)
-
         call = JournaledCall(
-            body.call_id, body.run_id, entry.target.label, entry.tool, body.parameters, repeatable
+            call_id=body.call_id,
+            run_id=body.run_id,
+            server=entry.target.label,
+            tool=entry.tool,
+            arguments=body.parameters,
+            repeatable=partial(self._repeatable, entry),
         )
         return await self._once.run(call, run)
+
+    async def _repeatable(self, entry: Entry) -> bool:
+        """Whether the server says that running the tool twice does no harm."""
+        connection = self._connections.get(entry.target)
+        if connection is None:
+            return False
+        try:
+            catalogue = await connection.catalogue()
+        except McpFault:
+            return False
+        tool = catalogue.tools.get(entry.tool) if catalogue is not None else None
+        hints = tool.annotations if tool is not None else None
+        return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
 
     async def _run(self, request: Request, body: McpToolRequest, entry: Entry) -> McpToolResponse:
         """Sends the call and reads what came of it."""
