@@ -326,3 +326,17 @@ def test_references_into_the_branches_of_a_union_are_followed() -> None:
         ("b.n", "missing"),
         ("c", "type"),
     ]
+
+
+def test_a_very_large_call_is_answered_with_its_first_fault(note: Signature) -> None:
+    checked = note.check({"title": "t", "body": "b", "tags": [{}] * 100_000})
+
+    assert [fault.path for fault in checked.faults] == ["tags[0]"]
+
+
+def test_the_record_of_many_coerced_values_is_capped(note: Signature) -> None:
+    checked = note.check({"title": "t", "body": "b", "tags": [1] * 1_000})
+
+    assert checked.arguments["tags"] == ["1"] * 1_000
+    assert len(checked.coerced) == 101
+    assert checked.coerced[-1]["rule"] == "900 more values coerced"

@@ -18,6 +18,7 @@ Compile = Callable[[Any], IsValid]
 _MAX_PLANS = 5_000
 _MAX_DEPTH = 64
 _MAX_NESTED_TRIES = 200
+_MAX_RECORDED = 100
 _EXACT: dict[str, frozenset[type]] = {
     "string": frozenset({str}),
     "integer": frozenset({int}),
@@ -54,6 +55,14 @@ class Notes:
     entries: list[Note] = field(default_factory=list)
     trying: int = 0
     room: int = 0
+
+    def record(self) -> list[dict[str, Any]]:
+        """The first ``_MAX_RECORDED`` notes, and how many more there are."""
+        shown = [note.record() for note in self.entries[:_MAX_RECORDED]]
+        more = len(self.entries) - len(shown)
+        return (
+            [*shown, {"path": "", "given": None, "rule": f"{more:,} more values coerced"}] if more else shown
+        )
 
 
 @dataclass(slots=True)

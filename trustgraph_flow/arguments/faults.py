@@ -12,13 +12,15 @@ import jsonschema_rs as engine
 
 from .coerce import Path
 from .document import Document, guarded_union
+from .rules import JSON_TYPES
 from .show import Describer
 from .text import one_line, show_path, show_value
-from .walk import Schema, mapping, types_of
+from .walk import Schema, mapping, parts, types_of
 
 FaultKind = Literal["missing", "unknown", "type", "value", "limit", "format", "union", "not-json", "invalid"]
 
 MAX_FAULTS = 20
+_MAX_PARTS = 5_000
 _MAX_GIVEN = 80
 _MAX_DESCRIPTION = 200
 _MAX_KNOWN = 30
@@ -32,15 +34,6 @@ _KINDS: Mapping[str, FaultKind] = {
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "limit"),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "uniqueItems"), "limit"),
     **dict.fromkeys(("minProperties", "maxProperties"), "limit"),
-}
-_JSON_TYPES: dict[type, str] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    type(None): "null",
-    list: "array",
-    dict: "object",
 }
 
 
@@ -100,7 +93,7 @@ class Explainer:
 
     def _explain(self, schema: Any, value: Any, above: Path, whole: Any) -> Iterator[tuple[Path, Fault]]:
         validator = self._document.part(schema)
-        for error in islice(validator.iter_errors(value), 5 * MAX_FAULTS):
+        for error in _errors(validator, value):
             path = (*above, *error.instance_path)
             node = self._node(schema, error.schema_path)
             part = _at(whole, path)
@@ -112,7 +105,7 @@ class Explainer:
 
     def _union(self, branches: list[Any], part: Any, path: Path, whole: Any) -> Iterator[tuple[Path, Fault]]:
         """The faults inside the one branch that the value is of the right type for; else the branches."""
-        kind = _JSON_TYPES.get(type(part), "")
+        kind = JSON_TYPES[type(part)]
         fitting = [branch for branch in branches if self._takes(branch, kind)]
         if len(fitting) == 1 and len(path) < 60:
             yield from self._explain(fitting[0], part, path, whole)
@@ -146,7 +139,7 @@ class Explainer:
                     ),
                 )
             case "additionalProperties" | "unevaluatedProperties":
-                for name in details.get("unexpected", []):
+                for name in details.get("unexpected", [])[: 5 * MAX_FAULTS]:
                     yield (*path, name), self._unknown(path, name, node, part)
             case "propertyNames":
                 name = str(details["error"].instance)
@@ -212,6 +205,18 @@ def _fault(path: Path, kind: FaultKind, given: str, expected: str, words: str, d
     subject = f"argument `{place}`" if path else "arguments"
     end = f". {description}" if description else ""
     return Fault(place, kind, given, expected, f"{subject} {words}{end}")
+
+
+def _errors(validator: engine.Validator, value: Any) -> Iterator[engine.ValidationError]:
+    """The engine's errors; of a large value only the first, as the engine makes all before it gives one."""
+    small = next((False for _ in islice(parts(value), _MAX_PARTS, None)), True)
+    if small:
+        yield from islice(validator.iter_errors(value), 5 * MAX_FAULTS)
+    else:
+        try:
+            validator.validate(value)
+        except engine.ValidationError as error:
+            yield error
 
 
 def _nearest(name: str, known: list[str]) -> str | None:

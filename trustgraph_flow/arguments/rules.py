@@ -102,7 +102,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
 LEFT_OUT = "null left out"
 """The row for ``null`` given to an optional argument that is not nullable: see ``coerce``."""
 
-_KINDS: Mapping[type, str] = {
+JSON_TYPES: Mapping[type, str] = {
     str: "string",
     int: "integer",
     float: "number",
@@ -118,7 +118,7 @@ def fit(value: Any, types: tuple[str, ...]) -> tuple[Any, str]:
 
     A value that has one of the types already stays as it is; else the types are tried in their order.
     """
-    kind = _KINDS[type(value)]
+    kind = JSON_TYPES[type(value)]
     if kind in types or (kind == "integer" and "number" in types):
         return value, ""
     for declared in types:

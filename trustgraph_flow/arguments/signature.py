@@ -23,7 +23,7 @@ class Checked:
     """A call after coercion. ``arguments`` go out only if ``ok``.
 
     ``coerced`` has one ``{"path", "given", "sent"?, "rule"}`` for each value that was changed; ``sent`` is
-    absent where an optional null was left out.
+    absent where an optional null was left out. After 100 of them an entry says how many more there were.
     """
 
     arguments: dict[str, Any]
@@ -73,7 +73,7 @@ class Signature:
         faults = []
         if self._document is not None and not self._document.is_valid(sent):
             faults = self._explainer.faults(sent)
-        return Checked(sent, [note.record() for note in notes.entries], faults)
+        return Checked(sent, notes.record(), faults)
 
     @cached_property
     def response(self) -> Schema:

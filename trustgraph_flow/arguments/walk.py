@@ -54,7 +54,7 @@ def rewrite(schema: Any, change: Change, path: tuple[str, ...] = ()) -> Any:
 def too_large(value: Any) -> str | None:
     """Why a schema is over our limits of nodes and characters, or None. ``value`` is sound JSON."""
     nodes = characters = 0
-    for nodes, part in enumerate(_parts(value), 1):
+    for nodes, part in enumerate(parts(value), 1):
         characters += len(part) if isinstance(part, str) else 8
         if nodes > MAX_NODES:
             return f"more than {MAX_NODES:,} values"
@@ -63,15 +63,16 @@ def too_large(value: Any) -> str | None:
     return None
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def parts(value: Any) -> Iterator[Any]:
+    """A JSON value, and every name and value inside it."""
     yield value
     if isinstance(value, dict):
         for name, item in value.items():
             yield name
-            yield from _parts(item)
+            yield from parts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _parts(item)
+            yield from parts(item)
 
 
 def types_of(node: Schema) -> tuple[str, ...]:
