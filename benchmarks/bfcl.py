@@ -234,7 +234,7 @@ def judge_mutant(
         mutants.count[f"{kind}: {note['rule']}"] += 1
     elif checked.ok:
         mutants.note(f"{kind}: PASSED", f"{place} {path}")
-    elif any(fault.path == path for fault in checked.faults):
+    elif any(fault.path == path or fault.path.startswith(f"{path}.") for fault in checked.faults):
         mutants.count[f"{kind}: refused with its path"] += 1
     else:
         mutants.note(f"{kind}: refused with ANOTHER path", f"{place} {path}: {checked.text}")
