@@ -139,3 +139,29 @@ def rpc_error(message: dict[str, Any], code: int, text: str, status: int = 200) 
 
 def text_result(text: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], **more}
+
+
+@asynccontextmanager
+async def serve_process(*argv: str, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A server of its own process that listens on ``port``; it is killed at the end of the block."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        async with asyncio.timeout(30):
+            while not await _listening(port):
+                assert process.returncode is None
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+async def _listening(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True

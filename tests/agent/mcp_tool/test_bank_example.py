@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
+from mcp_world import serve_process
 
-from mcp_world import QUICK
-
-from trustgraph_flow.agent.mcp_tool import Connection, read_result
+from trustgraph_flow.agent.mcp_tool import read_result
 from trustgraph_flow.agent.mcp_tool.target import Target
 
 
-async def test_the_bank_serves_streamable_http_on_a_port_and_says_nothing_while_it_does(unused_port):
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "trustgraph_flow.examples.bank",
-        "--http",
-        str(unused_port),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=os.environ,
-    )
+async def test_the_bank_serves_streamable_http_on_a_port_and_says_nothing_while_it_does(connect, unused_port):
     url = f"http://127.0.0.1:{unused_port}/mcp"
-    connection = Connection(Target(workspace="default", label="bank", url=url), QUICK)
-    try:
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", unused_port)
-                except OSError:
-                    continue
-                writer.close()
-                break
+    argv = ("-m", "trustgraph_flow.examples.bank", "--http", str(unused_port))
+    async with serve_process(*argv, port=unused_port) as process:
+        connection = connect(Target(workspace="default", label="bank", url=url))
         catalogue = await connection.catalogue()
         schema = catalogue.tools["get_bank_balance"].input_schema
         assert schema["required"] == ["account_id"]
         said = schema["properties"]["date"]["description"]
         assert said == "Date for balance query (optional, format: YYYY-MM-DD)"
-        answer = read_result(
-            await connection.call("get_bank_balance", {"account_id": "12345678", "date": None})
-        )
-        assert "1250.75 EUR" in answer.text
-    finally:
+        raw = await connection.call("get_bank_balance", {"account_id": "12345678", "date": None})
+        assert "1250.75 EUR" in read_result(raw).text
         await connection.close()
         process.terminate()
-        printed, _ = await process.communicate()
-    assert printed == b""
+        assert (await process.communicate())[0] == b""

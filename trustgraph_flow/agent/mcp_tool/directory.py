@@ -166,8 +166,6 @@ def _read_server(workspace: str, key: str, text: str, named: bool) -> Target:
     """``named`` says that the item is an ``mcp-server``, whose key is the server's name."""
     item = McpServerItem.model_validate_json(text)
     _timeout(item.timeout)
-    if item.transport == "sse":
-        raise ItemFault('"transport": "sse" is not served; use the streamable HTTP URL of the server')
     if (item.url is None) == (item.command is None):
         raise ItemFault('it needs either "url" or "command"' + ("" if named else ' (or "server")'))
     token = _value("auth-token", item.auth_token) if item.auth_token else ""
@@ -186,7 +184,8 @@ def _read_server(workspace: str, key: str, text: str, named: bool) -> Target:
             label=key if named else host,
             url=item.url,
             headers=tuple(sorted(headers.items())),
-            mode=item.mode,
+            mode=item.mode if item.transport != "sse" else "legacy",
+            sse=item.transport == "sse",
             secrets=_masked(secrets),
         )
     argv = [_value(f"args.{place}", value) for place, value in enumerate(item.args)]

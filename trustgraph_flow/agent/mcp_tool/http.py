@@ -166,7 +166,7 @@ class GuardedClient(httpx2.AsyncClient):
                 why = (
                     "it took too long to connect"
                     if isinstance(error, httpx2.ConnectTimeout)
-                    else _cause(error)
+                    else cause(error)
                 )
                 return faults.not_reached(self._server, why, resend="fresh")
             case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
@@ -309,7 +309,7 @@ def _is_rpc_error(body: bytes) -> bool:
     return isinstance(message, dict) and isinstance(message.get("error"), dict) and "code" in message["error"]
 
 
-def _cause(error: BaseException | None) -> str:
+def cause(error: BaseException | None) -> str:
     """Why a connection was refused, in the operating system's words and without any URL."""
     seen: BaseException | None = error
     while seen is not None:

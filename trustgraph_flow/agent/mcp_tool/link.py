@@ -47,6 +47,7 @@ from .faults import McpFault
 from .guard import ChildGuard
 from .http import MAX_BODY_BYTES, GuardedClient
 from .limits import Limits
+from .sse import sse_transport
 from .stdio import ChildState, stdio_transport
 from .target import Target
 
@@ -297,11 +298,18 @@ class Link:
                 grace=self._limits.close,
             )
         assert self.target.url is not None
+        if self.target.sse:
+            headers = dict(self.target.headers)
+            return sse_transport(self.target.label, self.target.url, headers, self._lost)
         self._client = GuardedClient(self.target.label, dict(self.target.headers))
         stack.push_async_callback(self._client.aclose)
         return streamable_http_client(
             self.target.url, http_client=self._client, max_sse_event_size=MAX_BODY_BYTES
         )
+
+    def _lost(self) -> None:
+        self._retired = True
+        self._stop.set()
 
     async def _negotiate(self, session: ClientSession) -> None:
         """The newest protocol of both sides; a server that does not know the probe gets the handshake."""

@@ -19,5 +19,7 @@ class Target:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     command: Command | None = field(default=None, repr=False)
     mode: Literal["auto", "legacy"] = "auto"
+    sse: bool = False
+    """Whether ``url`` speaks the old HTTP+SSE transport."""
     secrets: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Credentials, which no text that leaves us may hold."""

@@ -98,4 +98,7 @@ def build(happenings: Happenings | None = None) -> MCPServer:
 
 
 if __name__ == "__main__":
-    build().run(sys.argv[1] if len(sys.argv) > 1 else "stdio")
+    if len(sys.argv) > 1:
+        build().run("sse", host="127.0.0.1", port=int(sys.argv[1]))
+    else:
+        build().run("stdio")
