@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import signal
@@ -146,21 +145,34 @@ class EmbeddedBroker:
             )
 
     async def _ready(self) -> None:
+        """Return when the broker answers a lookup. Raises SetupError where it ends, or takes too long."""
+        assert self._process is not None
+        ended = asyncio.ensure_future(self._process.wait())
+        answered = asyncio.ensure_future(self._answer())
         try:
-            async with asyncio.timeout(READY_SECONDS):
-                while True:
-                    if self._process is None or self._process.returncode is not None:
-                        raise SetupError(f"the embedded broker ended at once; see {self.log_file}")
-                    link = Link(BusSettings(url=self.url))
-                    with contextlib.suppress(Unavailable):
-                        await link.open()
-                        await link.close()
-                        return
-                    await asyncio.sleep(POLL_SECONDS)
-        except TimeoutError:
-            raise SetupError(
-                f"the embedded broker did not get ready in {READY_SECONDS:g} s; see {self.log_file}"
-            ) from None
+            await asyncio.wait({ended, answered}, timeout=READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if ended.done():
+                raise SetupError(f"the embedded broker ended at once; see {self.log_file}")
+            if not answered.done():
+                raise SetupError(
+                    f"the embedded broker was not ready in {READY_SECONDS:g} s; see {self.log_file}"
+                )
+            answered.result()
+        finally:
+            ended.cancel()
+            answered.cancel()
+            await asyncio.gather(ended, answered, return_exceptions=True)
+
+    async def _answer(self) -> None:
+        while True:
+            link = Link(BusSettings(url=self.url))
+            try:
+                await link.open()
+            except Unavailable:
+                await asyncio.sleep(POLL_SECONDS)
+            else:
+                await link.close()
+                return
 
     async def _watch(self, binary: str) -> None:
         pause = 0.1

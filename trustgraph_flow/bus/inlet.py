@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pulsar.asyncio as pulsar_asyncio
 import structlog
 
 from trustgraph_flow.schema.errors import Unavailable
 
-from .client import Client, fault_text, quietly
-from .link import OK, Link, call_threadsafe
+from .calls import PulsarException, call_threadsafe, completed, fault_text, quietly
+from .client import Client
+from .link import Link
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ class Inlet:
         """
         old, self._consumer = self._consumer, None
         if old is not None:
-            await quietly(old.close())
+            await quietly(completed(old.close_async))
         try:
             self.client = self._link.client
             self._consumer = await self.client.subscribe(
@@ -75,7 +75,7 @@ class Inlet:
                 shared=self._shared,
                 listener=self._listener if self._gate is None else None,
             )
-        except pulsar_asyncio.PulsarException as error:
+        except PulsarException as error:
             raise Unavailable(f"can't receive from {self.topic}: {fault_text(error)}") from None
         self._link.inlets[self] = None
         if self._gate is not None and self._pulling is None:
@@ -83,17 +83,17 @@ class Inlet:
 
     @property
     def is_connected(self) -> bool:
-        return self._consumer is not None and bool(self._consumer._consumer.is_connected())
+        return self._consumer is not None and bool(self._consumer.is_connected())
 
     def acknowledge(self, message: Any) -> None:
         """Does not wait. An ack that is lost means a redelivery, for which workers must be ready anyway."""
         if self._consumer is not None:
-            self._consumer._consumer.acknowledge_async(message, _ignore)
+            self._consumer.acknowledge_async(message, _ignore)
 
     def refuse(self, message: Any) -> None:
         """Ask the broker to give the message to another worker soon."""
         if self._consumer is not None:
-            self._consumer._consumer.negative_acknowledge(message)
+            self._consumer.negative_acknowledge(message)
 
     def stop(self) -> None:
         """Ask for no more messages; those taken can still be acknowledged."""
@@ -104,7 +104,7 @@ class Inlet:
         self._link.inlets.pop(self, None)
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            await quietly(consumer.close())
+            await quietly(completed(consumer.close_async))
         if self._pulling is not None:
             self._pulling.cancel()
             await asyncio.gather(self._pulling, return_exceptions=True)
@@ -124,15 +124,6 @@ class Inlet:
             self._scheduled = True
             self._link.loop.call_soon(self._hand_on)
 
-    async def _receive(self, consumer: Any) -> Any:
-        # Not Consumer.receive: its callback brings the process down when the loop has closed meanwhile.
-        loop = self._link.loop
-        received: asyncio.Future[Any] = loop.create_future()
-        consumer._consumer.receive_async(
-            lambda result, message: call_threadsafe(loop, _set, received, result, message)
-        )
-        return await received
-
     async def _pull(self, gate: Gate) -> None:
         while True:
             await gate()
@@ -141,8 +132,8 @@ class Inlet:
                 await asyncio.sleep(PULL_RETRY_SECONDS)
                 continue
             try:
-                message = await self._receive(consumer)
-            except pulsar_asyncio.PulsarException as error:
+                message = await completed(consumer.receive_async)
+            except PulsarException as error:
                 if self._paused:
                     return
                 if consumer is self._consumer:
@@ -153,15 +144,6 @@ class Inlet:
                 self.refuse(message)
                 return
             self._on_message(message)
-
-
-def _set(future: asyncio.Future[Any], result: Any, message: Any) -> None:
-    if future.done():
-        return
-    if result == OK:
-        future.set_result(message)
-    else:
-        future.set_exception(pulsar_asyncio.PulsarException(result))
 
 
 def _ignore(_result: Any) -> None:

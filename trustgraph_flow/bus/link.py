@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 import atexit
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-import _pulsar
-import pulsar.asyncio as pulsar_asyncio
 import structlog
 from prometheus_client import Gauge
 
 from trustgraph_flow.schema.errors import Unavailable
 
-from .client import CONNECT_SECONDS, Client, fault_text
+from .calls import OK, PulsarException, call_threadsafe, fault_text
+from .client import CONNECT_SECONDS, Client
 from .outlet import SEND_FAILURES, WINDOW, Outlet, Settled
 from .settings import BusSettings
 from .slots import claim_slot
@@ -37,12 +37,13 @@ REPLY_IDLE_SECONDS = 300.0
 LOST_SECONDS = 2.0
 """How long the client library may try by itself; its back-off then grows, so we connect anew."""
 
-CONNECTED = Gauge("tg_bus_connected", "1 while the broker can be reached")
+SHUT_DOWN_SECONDS = 0.2
 
-OK = _pulsar.Result.Ok
+CONNECTED = Gauge("tg_bus_connected", "1 while the broker can be reached")
 
 _open: set[Link] = set()
 """Links that nobody has closed yet; see ``_shut_down``."""
+_last_closed = 0.0
 
 
 class Link:
@@ -82,9 +83,11 @@ class Link:
         probe = f"persistent://{self.settings.tenant}/request/lookup"
         try:
             await client.look_up(probe)
-        except (TimeoutError, pulsar_asyncio.PulsarException) as error:
-            await client.close()
+        except BaseException as error:
             self._release_slot()
+            client.shut_down()
+            if not isinstance(error, TimeoutError | PulsarException):
+                raise
             raise Unavailable(f"{url} takes connections but answers no lookup: {fault_text(error)}") from None
         self._clients.append(client)
         _open.add(self)
@@ -258,6 +261,8 @@ class Link:
         self._clients.clear()
         self._release_slot()
         _open.discard(self)
+        global _last_closed  # noqa: PLW0603 - for the end of the process, which knows no link
+        _last_closed = time.monotonic()
         CONNECTED.set(0)
 
     def _release_slot(self) -> None:
@@ -273,15 +278,9 @@ class Link:
 
 @atexit.register
 def _shut_down() -> None:
-    # The client's threads call into the interpreter: one that ends under them crashes.
+    # The client's threads call into the interpreter, also for a moment after they are closed, and an
+    # interpreter that ends under such a call brings the process down.
     for link in _open:
         link.shut_down()
-
-
-def call_threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *args: Any) -> None:
-    # The client's threads outlive the loop for a moment at the end of a process.
-    try:
-        loop.call_soon_threadsafe(call, *args)
-    except RuntimeError:
-        if not loop.is_closed():
-            raise
+    quiet_at = (time.monotonic() if _open else _last_closed) + SHUT_DOWN_SECONDS
+    time.sleep(max(0.0, quiet_at - time.monotonic()))

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import _pulsar
-import pulsar.asyncio as pulsar_asyncio
 import structlog
 from prometheus_client import Counter
 
 from trustgraph_flow.schema.errors import Unavailable
 
-from .client import Client, quietly
+from .calls import PulsarException, completed, quietly
+from .client import Client
 
 if TYPE_CHECKING:
     from .link import Link
@@ -85,7 +85,7 @@ class Outlet:
                 self.client = self._link.client
                 try:
                     self._producer = await self.client.create_producer(self.topic, max_pending=2 * WINDOW)
-                except pulsar_asyncio.PulsarException as error:
+                except PulsarException as error:
                     fault = error
                     if pause is not None:
                         await asyncio.sleep(pause)
@@ -112,7 +112,7 @@ class Outlet:
         if producer is not None and not producer.is_connected():
             self._producer = None
             self.client = None
-            await quietly(producer.close())
+            await quietly(completed(producer.close_async))
         if self.backlog:
             self.ensure_open()
 
@@ -122,8 +122,8 @@ class Outlet:
         self.fail_backlog("the bus is closed")
         producer, self._producer = self._producer, None
         if producer is not None:
-            await quietly(producer.close())
+            await quietly(completed(producer.close_async))
 
     def _send(self, payload: bytes, properties: dict[str, str], settled: Settled | None) -> None:
         message = _pulsar.MessageBuilder().content(payload).properties(properties).build()
-        self._producer._producer.send_async(message, self._link.departing(settled))
+        self._producer.send_async(message, self._link.departing(settled))
