@@ -125,6 +125,18 @@ async def test_a_deadline_that_is_over_is_said_at_once(bus: Bus) -> None:
         await bus.request("prompt", Word(text="x"), Word, deadline=time.time() - 1)
 
 
+@BOTH
+async def test_a_request_that_comes_after_its_deadline_is_not_run(bus: Bus, service: str) -> None:
+    gate = Gate()
+    gate.go.set()
+    await bus.serve(service, gate)
+    outlet = bus.link.outlet(bus.topics.request(service))
+    late = {"id": "late", "reply-to": bus.asker.reply_topic, "deadline": f"{time.time() - 5:.3f}"}
+    await outlet.send(b'{"text": "late"}', late)
+    assert (await bus.request(service, Word(text="next"), Word)).text == "NEXT"
+    assert gate.runs == 1
+
+
 async def test_the_handler_sees_the_deadline_and_the_workspace(bus: Bus) -> None:
     async def look(request: Request) -> Word:
         return Word(text=f"{request.workspace} {0 < request.remaining(99) <= 20}")

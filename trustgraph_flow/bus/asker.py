@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 
 from trustgraph_flow.schema.errors import DeadlineExceeded, TrustGraphError, Unavailable, from_wire
 
-from .frames import ALIVE, ERROR, check_size, encode, integer
+from .frames import ALIVE, ERROR, check_size, decode_alive, encode, integer
 from .link import Link
 from .outlet import Outlet
 from .topics import CANCEL, Topics, is_persistent
@@ -159,16 +159,14 @@ class Asker:
     def received(self, message: Any) -> None:
         """A message on our reply topic."""
         properties = message.properties()
-        waiter = self._waiting.get(properties.get("id", ""))
-        if waiter is None:
-            return
-        attempt = integer(properties.get("attempt"))
-        if waiter.following not in (None, attempt):
-            return
-        waiter.last_heard = self._link.loop.time()
-        waiter.heard = True
         kind = properties.get("kind")
         if kind == ALIVE:
+            for request_id, attempt in decode_alive(message.data()):
+                self._hear(request_id, attempt)
+            return
+        attempt = integer(properties.get("attempt"))
+        waiter = self._hear(properties.get("id", ""), attempt)
+        if waiter is None:
             return
         if kind == ERROR:
             waiter.fail(self._read_error(waiter.service, message.data()))
@@ -185,6 +183,15 @@ class Asker:
         if end or waiter.streaming:
             waiter.frames.append((message.data(), end))
             waiter.rouse()
+
+    def _hear(self, request_id: str, attempt: int) -> Waiter | None:
+        """The waiter of a sign of life; None where it is of nobody that we wait for."""
+        waiter = self._waiting.get(request_id)
+        if waiter is None or waiter.following not in (None, attempt):
+            return None
+        waiter.last_heard = self._link.loop.time()
+        waiter.heard = True
+        return waiter
 
     def tick(self, now: float) -> None:
         """Look after requests that have heard nothing for a while."""

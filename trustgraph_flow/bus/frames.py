@@ -2,7 +2,7 @@
 
 Requests carry ``id``, ``reply-to``, ``attempt``, ``workspace`` and, where there is one, ``deadline`` (Unix
 seconds) and ``traceparent``. Replies carry ``id``, ``attempt``, ``seq`` (counts from 0), ``kind`` and, on the
-last one, ``end``.
+last one, ``end``. A reply of kind ``alive`` stands for many requests: its body lists [id, attempt] of each.
 """
 
 from __future__ import annotations
@@ -31,6 +31,18 @@ def encode(body: BaseModel | dict[str, Any]) -> bytes:
 
 def encode_error(error: BaseException) -> bytes:
     return encode(to_wire(error))
+
+
+def encode_alive(requests: list[tuple[str, int]]) -> bytes:
+    return json.dumps(requests, separators=(",", ":")).encode()
+
+
+def decode_alive(payload: bytes) -> list[tuple[str, int]]:
+    """Empty where the body is not what ``encode_alive`` writes."""
+    try:
+        return [(str(request_id), int(attempt)) for request_id, attempt in json.loads(payload)]
+    except (TypeError, ValueError):
+        return []
 
 
 def check_size(payload: bytes, what: str) -> None:

@@ -58,6 +58,7 @@ class Inlet:
         self._scheduled = False
         self._pulling: asyncio.Task[None] | None = None
         self._paused = False
+        self._closed = False
 
     async def open(self) -> None:
         """Subscribe on the link's present client. A second call replaces the consumer.
@@ -77,6 +78,9 @@ class Inlet:
             )
         except PulsarException as error:
             raise Unavailable(f"can't receive from {self.topic}: {fault_text(error)}") from None
+        if self._closed:
+            await self.close()
+            return
         self._link.inlets[self] = None
         if self._gate is not None and self._pulling is None:
             self._pulling = self._link.loop.create_task(self._pull(self._gate))
@@ -100,7 +104,7 @@ class Inlet:
         self._paused = True
 
     async def close(self) -> None:
-        self._paused = True
+        self._paused = self._closed = True
         self._link.inlets.pop(self, None)
         consumer, self._consumer = self._consumer, None
         if consumer is not None:

@@ -11,9 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from trustgraph_flow.schema.errors import BadRequest, TrustGraphError, Unavailable
 
-from .frames import ALIVE, ERROR, FRAME, check_size, encode, encode_error
+from .frames import ERROR, FRAME, check_size, encode, encode_error
 from .link import Link
-from .outlet import Outlet
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -27,18 +26,20 @@ class GiveUp(TrustGraphError):
 class ReplyPath:
     """Frames to the asker of one request, in order."""
 
-    def __init__(self, link: Link, outlet: Outlet, request_id: str, attempt: int) -> None:
+    __slots__ = ("_link", "_request_id", "attempt", "last_sent", "reply_to", "sent")
+
+    def __init__(self, link: Link, reply_to: str, request_id: str, attempt: int) -> None:
+        self.reply_to = reply_to
+        self.attempt = attempt
         self.sent = 0
         self.last_sent = link.loop.time()
         self._link = link
-        self._outlet = outlet
-        self._id = request_id
-        self._attempt = attempt
+        self._request_id = request_id
 
-    def turn(self, outlet: Outlet, attempt: int) -> None:
+    def turn(self, reply_to: str, attempt: int) -> None:
         """A newer attempt of the same request has come; frames that have begun go on as they began."""
-        if not self.sent and attempt > self._attempt:
-            self._outlet, self._attempt = outlet, attempt
+        if not self.sent and attempt > self.attempt:
+            self.reply_to, self.attempt = reply_to, attempt
 
     def frame(self, payload: bytes, *, end: bool) -> None:
         check_size(payload, "the reply")
@@ -48,22 +49,21 @@ class ReplyPath:
         with contextlib.suppress(Unavailable):
             self._post(encode_error(error), ERROR, end=True)
 
-    def alive(self) -> None:
-        properties = {"id": self._id, "attempt": str(self._attempt), "kind": ALIVE}
-        self.last_sent = self._link.loop.time()
-        with contextlib.suppress(Unavailable):
-            self._outlet.post(b"", properties)
-
     async def room(self) -> None:
         await self._link.room()
 
     def _post(self, payload: bytes, kind: str, *, end: bool) -> None:
-        properties = {"id": self._id, "attempt": str(self._attempt), "seq": str(self.sent), "kind": kind}
+        properties = {
+            "id": self._request_id,
+            "attempt": str(self.attempt),
+            "seq": str(self.sent),
+            "kind": kind,
+        }
         if end:
             properties["end"] = "1"
         self.sent += 1
         self.last_sent = self._link.loop.time()
-        self._outlet.post(payload, properties)
+        self._link.outlet(self.reply_to).post(payload, properties)
 
 
 class Request:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import deque
 from typing import Any, TypeVar
@@ -24,7 +25,7 @@ from trustgraph_flow.schema.errors import (
 )
 
 from .dead_letters import DeadLetters
-from .frames import encode, integer, moment
+from .frames import ALIVE, encode, encode_alive, integer, moment
 from .inlet import Inlet
 from .link import Link
 from .request import GiveUp, Handler, ReplyPath, Request
@@ -152,11 +153,18 @@ class Serving:
 
     def tick(self, now: float) -> None:
         """Tell askers of slow requests that their request is here."""
-        if self._persistent:
-            return
-        for job in self._jobs.values():
-            if now - job.path.last_sent >= ALIVE_SECONDS:
-                job.path.alive()
+        if not self._persistent:
+            self._say_alive([job for job in self._jobs.values() if now - job.path.last_sent >= ALIVE_SECONDS])
+
+    def _say_alive(self, jobs: list[Job]) -> None:
+        """One message to each asker, however many requests it has here."""
+        askers: dict[str, list[tuple[str, int]]] = {}
+        for job in jobs:
+            job.path.last_sent = self._link.loop.time()
+            askers.setdefault(job.path.reply_to, []).append((job.request.id, job.path.attempt))
+        for reply_to, requests in askers.items():
+            with contextlib.suppress(Unavailable):
+                self._link.outlet(reply_to).post(encode_alive(requests), {"kind": ALIVE})
 
     def _received(self, message: Any) -> None:
         properties = message.properties()
@@ -167,16 +175,15 @@ class Serving:
             log.warning("a message without id or reply-to is dropped", service=self.service)
             self.inlet.acknowledge(message)
             return
-        outlet = self._link.outlet(reply_to)
         attempt = integer(properties.get("attempt"))
         known = self._jobs.get(request_id)
         if known is not None:
             known.message = message
-            known.path.turn(outlet, attempt)
+            known.path.turn(reply_to, attempt)
             if not self._persistent:
-                known.path.alive()
+                self._say_alive([known])
             return
-        path = ReplyPath(self._link, outlet, request_id, attempt)
+        path = ReplyPath(self._link, reply_to, request_id, attempt)
         answer = self._answers.get(request_id)
         if answer is not None:
             path.frame(answer, end=True)
@@ -205,10 +212,14 @@ class Serving:
                 job, Unavailable(f"{self.service}: {MAX_QUEUED:,} requests are waiting here already")
             )
             return
+        left = request.remaining(math.inf)
+        if not left:
+            self._answer_unrun(job, DeadlineExceeded(f"{self.service}: the request came after its deadline"))
+            return
         self._jobs[request.id] = job
         self._in_flight.inc()
-        if request.deadline is not None:
-            job.timer = self._link.loop.call_later(request.deadline - time.time(), self._expire, job)
+        if left < math.inf:
+            job.timer = self._link.loop.call_later(left, self._expire, job)
         if self._running < self._concurrency:
             self._start(job)
         else:
