@@ -79,6 +79,18 @@ async def test_the_token_is_asked_for_in_the_first_frame(start_gateway: StartGat
         }
 
 
+async def test_a_message_that_a_second_worker_tells_again_is_sent_once(
+    gateway: Gateway, agent: ScriptedAgent
+) -> None:
+    whole = thought("let me see")
+    agent.messages = [whole, whole, thought("let me see", end_of_message=False), answer("42")]
+    async with connected(gateway) as socket:
+        await ask(socket, "q", "agent", {"question": "?", "run_id": "mine.1"})
+        frames = [await receive(socket) for _ in range(2)]
+    assert [frame["response"]["content"] for frame in frames] == ["let me see", "42"]
+    assert agent.asked[0][1].run_id == "mine.1"
+
+
 async def test_each_agent_message_is_sent_when_it_comes(gateway: Gateway, agent: ScriptedAgent) -> None:
     agent.go_on = asyncio.Event()
     agent.messages = [

@@ -68,13 +68,15 @@ class Dispatcher:
                 return
             # Whether a frame is the last is seen in an agent's message, and else by there being no next one.
             held: dict[str, Any] | None = None
+            told: set[str] = set()
             replies = self._bus.stream(
                 service.name, request, service.reply, workspace=workspace, timeout=_wait(service, request)
             )
             async with aclosing(replies):
                 async for reply in replies:
                     if isinstance(reply, AgentMessage):
-                        yield frame_of(reply), reply.end_of_dialog
+                        if _is_news(reply, told):
+                            yield frame_of(reply), reply.end_of_dialog
                         continue
                     if held is not None:
                         yield held, False
@@ -141,6 +143,15 @@ def _measured(service: Service) -> Iterator[None]:
             raise
         finally:
             REQUESTS.labels(service.name, outcome).inc()
+
+
+def _is_news(message: AgentMessage, told: set[str]) -> bool:
+    """Who takes a run over tells it from its beginning; ``told`` keeps the ids of ended messages."""
+    if message.message_id in told and not message.end_of_dialog:
+        return False
+    if message.message_id and message.end_of_message:
+        told.add(message.message_id)
+    return True
 
 
 def _wait(service: Service, request: Message) -> float:

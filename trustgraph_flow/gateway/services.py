@@ -39,7 +39,7 @@ CONFIG = Service(
 FLOW_SERVICES = {
     service.name: service
     for service in (
-        Service("agent", AgentRequest, AgentMessage, 3600, inner=frozenset({"run_id"})),
+        Service("agent", AgentRequest, AgentMessage, 3600),
         Service("mcp-tool", McpToolRequest, McpToolResponse, 600, inner=frozenset({"call_id", "run_id"})),
         Service("prompt", PromptRequest, PromptResponse, 300),
         Service("text-completion", TextCompletionRequest, TextCompletionResponse, 300),

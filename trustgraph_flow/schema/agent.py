@@ -12,18 +12,22 @@ AgentMessageType = Literal["thought", "action", "observation", "answer", "error"
 
 
 class AgentRequest(Message):
-    """One question. ``group`` [] means no tools; ``["*"]`` all. ``timeout`` is in seconds."""
+    """One question. ``group`` [] means no tools; ``["*"]`` all. ``timeout`` is in seconds.
+
+    With the ``run_id`` of a run that has begun the request attaches to that run, and its other fields do not
+    count.
+    """
 
     question: str
     state: str | None = None
     group: list[str] | None = None
     history: list[dict[str, Any]] | None = None
     streaming: bool = False
-    session_id: str | None = None
+    session_id: str | None = Field(default=None, pattern=r"^[^\x00]{0,256}$")
     collection: str | None = None
     user: str | None = None
     agent: str | None = None
-    run_id: str | None = None
+    run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,128}$")
     timeout: float | None = Field(default=None, gt=0)
 
 

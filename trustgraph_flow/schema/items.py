@@ -82,6 +82,8 @@ class AgentProfileItem(Item):
     group: list[str] | None = None
     prompt: str | None = None
     max_iterations: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_observation_chars: int | None = Field(default=None, ge=1)
     max_tools: int | None = Field(default=None, ge=1)
     timeout: float | None = Field(default=None, gt=0)
 

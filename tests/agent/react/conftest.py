@@ -26,12 +26,13 @@ async def make_world(bus: Bus) -> AsyncIterator[MakeWorld]:
             items: dict[str, dict[str, Any]] | None = None,
             constrained: bool = False,
             context_tokens: int | None = None,
+            concurrency: int = 256,
         ) -> World:
             store = await Store.open("sqlite://")
             stack.push_async_callback(store.close)
             await load_defaults(store, default_folder())
             model = ScriptedModel(replies, constrained=constrained, context_tokens=context_tokens)
-            agent = WatchedAgent(bus, store)
+            agent = WatchedAgent(bus, store, concurrency=concurrency)
             world = World(bus, store, model, agent)
             config = ConfigService(bus, store)
             await config.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -38,7 +39,9 @@ FIXTURE_TOOLS: dict[str, dict[str, Any]] = {
     },
 }
 
-Answer = Callable[[McpToolRequest], McpToolResponse]
+Answer = Callable[[McpToolRequest], McpToolResponse | Awaitable[McpToolResponse]]
+PATIENCE = 0.2
+"""Seconds after which the worker of a run in the log is taken for dead."""
 
 
 def text_result(_: McpToolRequest) -> McpToolResponse:
@@ -48,13 +51,32 @@ def text_result(_: McpToolRequest) -> McpToolResponse:
 class WatchedAgent(AgentService):
     """Tells when a config change has been taken up."""
 
-    def __init__(self, bus: Bus, store: Store) -> None:
-        super().__init__(bus, store)
+    def __init__(self, bus: Bus, store: Store, *, concurrency: int = 256) -> None:
+        super().__init__(bus, store, concurrency=concurrency, patience=PATIENCE)
         self.reloaded = asyncio.Event()
 
     async def reload(self, view: ConfigView) -> None:
         await super().reload(view)
         self.reloaded.set()
+
+
+class HeldCall:
+    """A tool that does not answer before it is let go. ``here`` is set when a call has come."""
+
+    def __init__(self, text: str = "done") -> None:
+        self.text = text
+        self.here = asyncio.Event()
+        self.go = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def __call__(self, _: McpToolRequest) -> McpToolResponse:
+        self.here.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return McpToolResponse(text=self.text)
 
 
 class World:
@@ -71,17 +93,20 @@ class World:
     async def on_call(self, request: Request) -> McpToolResponse:
         call = request.parse(McpToolRequest)
         self.sent.append(call)
-        return self.answer(call)
+        answer = self.answer(call)
+        return await answer if inspect.isawaitable(answer) else answer
 
-    async def ask(self, question: str = "What now?", **fields: Any) -> list[AgentMessage]:
+    async def ask(
+        self, question: str = "What now?", *, workspace: str = "default", **fields: Any
+    ) -> list[AgentMessage]:
         request = AgentRequest(question=question, **fields)
-        return [message async for message in self.bus.stream("agent", request, AgentMessage, timeout=30)]
+        stream = self.bus.stream("agent", request, AgentMessage, workspace=workspace, timeout=30)
+        return [message async for message in stream]
 
-    async def put(self, kind: str, key: str, value: Any) -> None:
+    async def put(self, kind: str, key: str, value: Any, *, workspace: str = "default") -> None:
         text = value if isinstance(value, str) else json.dumps(value)
-        body = ConfigRequest.model_validate(
-            {"operation": "put", "values": [{"type": kind, "key": key, "value": text}]}
-        )
+        item = {"type": kind, "key": key, "value": text, "workspace": workspace}
+        body = ConfigRequest.model_validate({"operation": "put", "values": [item]})
         await self.bus.request("config", body, ConfigResponse, timeout=10)
 
     async def events(self, run_id: str) -> list[RunEvent]:

@@ -39,7 +39,10 @@ async def test_a_run_that_has_ended_answers_from_its_log(make_world: MakeWorld) 
     world = await make_world([final("first")])
     assert (await world.ask(run_id="r"))[-1].content == "first"
     again = await world.ask(run_id="r")
-    assert [(message.message_type, message.content) for message in again] == [("answer", "first")]
+    assert [(message.message_type, message.content) for message in again] == [
+        ("thought", "enough"),
+        ("answer", "first"),
+    ]
     assert len(world.model.requests) == 1
 
 

@@ -6,7 +6,6 @@ interrupted goes on from its log.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -14,19 +13,23 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from trustgraph_flow.arguments import Checked, response_schema
-from trustgraph_flow.schema.errors import TrustGraphError
+from trustgraph_flow.schema.errors import Conflict, TrustGraphError, Unavailable
 from trustgraph_flow.schema.events import EventKind, RunEvent
 from trustgraph_flow.schema.llm import TextCompletionRequest, TextCompletionResponse
 from trustgraph_flow.store import RunLog
 
 from . import limits
-from .messages import Reporter
+from .messages import Reporter, message_of
 from .parser import AnswerStep, CallStep, FormatFault, Parser, Reply
 from .prompting import Prompter
 from .run import Run
 from .tools import failed
 from .toolset import LoadedTool, resolve
 from .types import Call, Observation, RunSettings, ToolContext
+
+
+class LogLost(Unavailable):
+    """The run log could not be written; whether it was is not known before it has been read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class AgentManager:
     """Drives one run.
 
     ``offer`` is asked anew before each step, so that config changes take effect. ``announced`` are events
-    that ``run`` holds already and the log does not.
+    that ``run`` holds already and the log does not. ``written`` is called when the log has grown.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class AgentManager:
         prompter: Prompter,
         reporter: Reporter,
         describe: Describe,
+        written: Callable[[], None],
         announced: Sequence[RunEvent] = (),
     ) -> None:
         self.context = context
@@ -77,11 +81,15 @@ class AgentManager:
         self.prompter = prompter
         self.reporter = reporter
         self._describe = describe
+        self._written = written
         self._model = TextCompletionResponse()
         self._unwritten = list(announced)
 
     async def drive(self) -> None:
-        """Takes steps until the run has ended. Raises what the store raises; a failing model ends the run."""
+        """Takes steps until the run has ended; a failing model ends it.
+
+        Raises Conflict where another worker drives the run, and LogLost.
+        """
         run = self.run
         try:
             self._model = await self._describe()
@@ -89,24 +97,28 @@ class AgentManager:
                 if run.open_call is not None:
                     await self._call(run.open_call)
                 elif run.answer is not None:
-                    await self._end("answered", "answered")
+                    await self._end("answered", limits.reason_of_answer(run))
                 else:
                     await self._step()
+        except (Conflict, LogLost):
+            raise
         except TrustGraphError as error:
             if error.type == "deadline-exceeded":
-                await self._end("expired", "deadline", "The run was not finished before its deadline.")
-            elif error.type == "conflict":
-                raise
+                await self._expire()
             else:
                 await self._end("error", error.type, error.message)
-        except asyncio.CancelledError:
-            expired = time.time() >= run.deadline
-            await asyncio.shield(
-                self._end("expired", "deadline", "The run was not finished before its deadline.")
-                if expired
-                else self._end("cancelled", "cancelled", "The run was cancelled.")
-            )
-            raise
+
+    async def stop(self) -> None:
+        """Ends a run whose ``drive`` was cancelled. Raises what ``drive`` raises."""
+        if self.run.ended is not None:
+            await self._write()
+        elif time.time() >= self.run.deadline:
+            await self._expire()
+        else:
+            await self._end("cancelled", "cancelled", "The run was cancelled.")
+
+    async def _expire(self) -> None:
+        await self._end("expired", "deadline", "The run was not finished before its deadline.")
 
     async def _step(self) -> None:
         run = self.run
@@ -119,21 +131,26 @@ class AgentManager:
             run,
             offered,
             constrained=self._model.constrained,
-            final=final,
+            final=final is not None,
             context_tokens=self._model.context_tokens,
         )
-        self._note("prompted", {"tools": [tool.name for tool in offered], "characters": len(prompt)})
+        body: dict[str, Any] = {"tools": [tool.name for tool in offered], "characters": len(prompt)}
+        if final is not None:
+            body["final"] = final
+        self._note("prompted", body)
         await self._write()
         request = TextCompletionRequest(
             system=self.prompter.system,
             prompt=prompt,
             streaming=self.reporter.streaming,
             model=self.settings.model,
-            response_schema=self._response_schema(offered, final) if self._model.constrained else None,
+            response_schema=self._response_schema(offered, final is not None)
+            if self._model.constrained
+            else None,
             stop=[] if self._model.constrained else ["\nObservation:"],
         )
         call = await self._ask(request)
-        await self._act(call, offered, final)
+        await self._act(call, offered)
 
     def _response_schema(self, offered: list[LoadedTool], final: bool) -> dict[str, Any]:
         return response_schema(
@@ -141,8 +158,7 @@ class AgentManager:
         )
 
     async def _ask(self, request: TextCompletionRequest) -> ModelCall:
-        run, reporter = self.run, self.reporter
-        reporter.begin_step(run.seq)
+        reporter = self.reporter
         parser = Parser(constrained=self._model.constrained)
         began = time.perf_counter()
         last = TextCompletionResponse()
@@ -175,7 +191,7 @@ class AgentManager:
             async for frame in stream:
                 yield frame
 
-    async def _act(self, call: ModelCall, offered: list[LoadedTool], final: bool) -> None:
+    async def _act(self, call: ModelCall, offered: list[LoadedTool]) -> None:
         reply = call.reply
         body: dict[str, Any] = {
             "text": call.text,
@@ -186,14 +202,12 @@ class AgentManager:
             "finish_reason": call.last.finish_reason,
             "duration_ms": round(call.duration_ms, 3),
         }
-        self._note("replied", body)
-        await self.reporter.end_thought(reply.thought)
+        await self._tell(self._note("replied", body))
         match reply:
             case AnswerStep(answer=answer):
                 self._note("answered", {"answer": answer})
-                reason = "step-limit" if limits.at_step_limit(self.run, self.settings) else "answered"
-                await self._end("answered", reason)
-            case CallStep() if final:
+                await self._end("answered", limits.reason_of_answer(self.run))
+            case CallStep() if self.run.final is not None:
                 await self._refuse("final-answer-needed", limits.ANSWER_NOW)
             case CallStep(action=action, arguments=arguments):
                 await self._check(action, arguments, offered)
@@ -216,8 +230,9 @@ class AgentManager:
         }
         if checked.coerced:
             body["coerced"] = checked.coerced
-        self._note("called", body)
+        event = self._note("called", body)
         await self._write()
+        await self._tell(event)
         await self._call(body, tool)
 
     async def _refuse_arguments(self, tool: LoadedTool, arguments: dict[str, Any], checked: Checked) -> None:
@@ -229,14 +244,13 @@ class AgentManager:
         await self._refuse("invalid-arguments", message, action=tool.name, arguments=arguments, faults=faults)
 
     async def _refuse(self, reason: str, message: str, **details: Any) -> None:
-        self._note("refused", {"reason": reason, "message": message, **details})
+        event = self._note("refused", {"reason": reason, "message": message, **details})
         await self._write()
-        await self.reporter.refused(self.run.seq, reason, message, details.get("action"))
+        await self._tell(event)
 
     async def _call(self, body: dict[str, Any], tool: LoadedTool | None = None) -> None:
         run = self.run
         call_id, name, arguments = body["call_id"], body["tool"], body["arguments"]
-        await self.reporter.called(call_id, name, arguments)
         if tool is None:
             tool = next((known for known in self.offer(run) if known.name == name), None)
         began = time.perf_counter()
@@ -259,8 +273,7 @@ class AgentManager:
             result["state"] = tool.item.state
         if (advice := limits.advice(run, result)) is not None:
             result["advice"] = advice
-        self._note("returned", result)
-        await self.reporter.returned(call_id, name, result)
+        await self._tell(self._note("returned", result))
 
     async def _invoke(self, tool: LoadedTool, arguments: dict[str, Any], call_id: str) -> Observation:
         deadline = self.run.deadline
@@ -277,15 +290,24 @@ class AgentManager:
         self._note("ended", {"status": status, "reason": reason, "message": message})
         await self._write()
 
-    def _note(self, kind: EventKind, body: dict[str, Any]) -> None:
+    def _note(self, kind: EventKind, body: dict[str, Any]) -> RunEvent:
         """Applies an event now; it reaches the log with the next ``_write``, before the next act."""
         event = RunEvent(seq=self.run.seq + 1, at=time.time(), kind=kind, body=body)
         self._unwritten.append(event)
         self.run.apply([event])
+        return event
+
+    async def _tell(self, event: RunEvent) -> None:
+        await self.reporter.tell(message_of(self.run, event))
 
     async def _write(self) -> None:
         events, self._unwritten = self._unwritten, []
-        if events:
+        if not events:
+            return
+        try:
             await self.log.append(
                 self.run.run_id, events, after=events[0].seq - 1, workspace=self.context.workspace
             )
+        except Unavailable as error:
+            raise LogLost(error.message) from error
+        self._written()

@@ -26,9 +26,11 @@ class End:
     message: str
 
 
-def at_step_limit(run: Run, settings: RunSettings) -> bool:
-    """Whether the reply that has just come was the one asked for after the last step."""
-    return run.steps > settings.max_iterations
+LIMITS = {
+    "step-limit": "The model gave no answer after its last step.",
+    "token-limit": "The model gave no answer within the token budget of the run.",
+}
+"""Limits at which the model is asked once more, for the answer alone."""
 
 
 def must_end(run: Run, settings: RunSettings) -> End | None:
@@ -39,21 +41,30 @@ def must_end(run: Run, settings: RunSettings) -> End | None:
         return End("invalid-arguments", f"The model repeated a refused call {MOST_REFUSALS} times.")
     if run.repeats > MOST_REPEATS:
         return End("loop", f"The model repeated a call that brought the same result {run.repeats} times.")
-    if at_step_limit(run, settings):
-        return End("step-limit", f"The model gave no answer after {settings.max_iterations} steps.")
+    if run.final_reply in LIMITS:
+        return End(run.final_reply, LIMITS[run.final_reply])
     return None
 
 
-def must_answer(run: Run, settings: RunSettings, constrained: bool) -> bool:
-    """Whether the next reply can only be the final answer.
+def must_answer(run: Run, settings: RunSettings, constrained: bool) -> str | None:
+    """Why the next reply can only be the final answer, or None.
 
-    After ``max_iterations`` steps the model is asked once more, for the answer alone. A model whose replies
-    are constrained is also held to its answer once a call has been repeated with the same result, since it
-    would go on repeating it.
+    After ``max_iterations`` steps, or ``max_tokens`` tokens, the model is asked once more, for the answer
+    alone. A model whose replies are constrained is also held to its answer once a call has been repeated with
+    the same result, since it would go on repeating it.
     """
     if run.steps >= settings.max_iterations:
-        return True
-    return constrained and run.repeats >= 2
+        return "step-limit"
+    if settings.max_tokens is not None and run.tokens >= settings.max_tokens:
+        return "token-limit"
+    if constrained and run.repeats >= 2:
+        return "loop"
+    return None
+
+
+def reason_of_answer(run: Run) -> str:
+    """The reason in the end event of an answered run."""
+    return run.final_reply if run.final_reply in LIMITS else "answered"
 
 
 def advice(run: Run, result: dict[str, Any]) -> str | None:

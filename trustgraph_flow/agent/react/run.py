@@ -45,10 +45,19 @@ class Run:
 
     run_id: str
     seq: int = 0
+    workspace: str | None = None
+    started_at: float = 0.0
     question: str = ""
+    agent: str | None = None
+    session_id: str | None = None
     groups: list[str] | None = None
     state: str | None = None
     deadline: float = 0.0
+    """Times are in Unix seconds."""
+    prompted: int = 0
+    """The number of the event of the newest model call."""
+    final: str | None = None
+    """Why the newest model call wanted the answer alone, if it did."""
     turns: list[Turn] = field(default_factory=list)
     steps: int = 0
     """Model calls that have been answered."""
@@ -60,6 +69,10 @@ class Run:
     last_outcome: str | None = None
     reply: dict[str, Any] = field(default_factory=dict)
     """The body of the last reply."""
+    tokens: int = 0
+    """All tokens that were reported, in and out."""
+    final_reply: str | None = None
+    """What ``final`` was for the last reply."""
     open_call: dict[str, Any] | None = None
     """A call that went out and has no result in the log."""
     answer: str | None = None
@@ -70,6 +83,8 @@ class Run:
     def apply(self, events: Iterable[RunEvent]) -> None:
         for event in events:
             self.seq = event.seq
+            if event.kind == "started":
+                self.started_at = event.at
             _APPLY[event.kind](self, event.body)
 
     @property
@@ -84,7 +99,10 @@ def call_key(action: str, arguments: dict[str, Any]) -> str:
 
 
 def _started(run: Run, body: dict[str, Any]) -> None:
+    run.workspace = body.get("workspace")
     run.question = body["question"]
+    run.agent = body.get("agent")
+    run.session_id = body.get("session_id")
     run.groups = body.get("group")
     run.state = body.get("state")
     run.deadline = body["deadline"]
@@ -92,13 +110,16 @@ def _started(run: Run, body: dict[str, Any]) -> None:
 
 
 def _prompted(run: Run, body: dict[str, Any]) -> None:
-    del run, body
+    run.prompted = run.seq
+    run.final = body.get("final")
 
 
 def _replied(run: Run, body: dict[str, Any]) -> None:
     run.steps += 1
     run.usage.add(body)
+    run.tokens += (body.get("in_token") or 0) + (body.get("out_token") or 0)
     run.reply = body
+    run.final_reply = run.final
 
 
 def _refused(run: Run, body: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,16 +15,18 @@ from trustgraph_flow.bus import Bus, Request, Serving
 from trustgraph_flow.config import ConfigView, ConfigWatcher
 from trustgraph_flow.prompt import PromptSet
 from trustgraph_flow.schema.agent import AgentMessage, AgentRequest
-from trustgraph_flow.schema.errors import BadRequest
+from trustgraph_flow.schema.errors import BadRequest, Conflict, NotFound
 from trustgraph_flow.schema.events import RunEvent
 from trustgraph_flow.schema.items import AgentProfileItem
 from trustgraph_flow.schema.llm import TextCompletionRequest, TextCompletionResponse
 from trustgraph_flow.store import Store
 
-from .agent_manager import AgentManager
-from .messages import Reporter
+from .agent_manager import AgentManager, LogLost
+from .following import LONGEST_PAUSE, Follower
+from .messages import Reporter, Told, final_message
 from .prompting import Prompter
 from .run import Run
+from .runs_here import RunsHere
 from .shortlist import Shortlist
 from .toolset import LoadedTool, Toolset, load_toolset
 from .types import RunSettings, ToolContext
@@ -33,6 +36,11 @@ log = structlog.get_logger()
 WATCHED = ("tool", "mcp-schema", "tool-service", "prompt", "agent", "agent-profile")
 DEFAULT_PROFILE = "default"
 CAPABILITIES_SECONDS = 300.0
+PATIENCE_SECONDS = 1.0
+GRACE_SECONDS = 10.0
+"""Given at the end of the process to runs under way, before they are left to other workers."""
+OWN_RUN = "run."
+"""How the ids begin that are made here. Nobody else can begin such a run, so nobody can take an id away."""
 
 RUNS = Counter("tg_agent_runs_total", "Runs that have ended", ["status", "reason"])
 STEPS = Histogram("tg_agent_steps", "Model calls of a run", buckets=(1, 2, 3, 5, 8, 13, 21))
@@ -51,25 +59,36 @@ class Workspace:
 
 
 class AgentService:
-    """Serves "agent". Several of them, in one process or many, share the work."""
+    """Serves "agent". Several of them, in one process or many, share the work.
 
-    def __init__(self, bus: Bus, store: Store, *, concurrency: int = 256) -> None:
+    A run that is under way in a process which does not answer within ``patience`` seconds is taken over.
+    """
+
+    def __init__(
+        self, bus: Bus, store: Store, *, concurrency: int = 256, patience: float = PATIENCE_SECONDS
+    ) -> None:
         self.bus = bus
         self.store = store
         self.concurrency = concurrency
         self.workspaces: dict[str, Workspace] = {}
         self._watcher = ConfigWatcher(bus, WATCHED, self.reload)
+        self._here = RunsHere(bus, patience)
         self._serving: Serving | None = None
         self._capabilities: dict[str | None, tuple[float, TextCompletionResponse]] = {}
 
     async def start(self) -> None:
         """Takes requests once the first config has been read."""
         await self._watcher.start()
+        await self._here.start()
         self._serving = await self.bus.serve("agent", self.handle, concurrency=self.concurrency)
 
-    async def close(self) -> None:
+    async def close(self, grace: float = GRACE_SECONDS) -> None:
+        """Takes no more requests. A run that does not end in ``grace`` seconds is left to another worker."""
         if self._serving is not None:
-            await self._serving.close()
+            # Due before the bus cancels what is left, which would end those runs.
+            asyncio.get_running_loop().call_later(grace, setattr, self._here, "leaving", True)
+            await self._serving.close(grace)
+        await self._here.close()
         await self._watcher.close()
 
     async def reload(self, view: ConfigView) -> None:
@@ -109,33 +128,62 @@ class AgentService:
         )
 
     async def handle(self, request: Request) -> AgentMessage:
-        """One question, from its start or from where another worker left it."""
+        """One question from its start, or a run that has begun: driven on, or followed where it is driven."""
         asked = request.parse(AgentRequest)
-        run = Run(asked.run_id or request.id)
+        told = Told(request.send)
+        run_id = asked.run_id or f"{OWN_RUN}{request.id}"
+        follower = Follower(self.store.runs, self._here, run_id, request.workspace, told)
         if asked.run_id or request.redelivered:
-            run.apply(await self.store.runs.read(run.run_id))
+            await follower.read()
+        while follower.end is None:
+            if await self._is_driven(follower.run):
+                await follower.follow()
+                continue
+            if follower.run.seq and await follower.read():
+                continue
+            try:
+                return await self._drive(follower.run, asked, request, told)
+            except Conflict:
+                await follower.again()
+            except LogLost as error:
+                log.error("the run log can't be written", run=run_id, why=error.message)
+                await asyncio.sleep(LONGEST_PAUSE)
+                await follower.again()
+        return follower.end
+
+    async def _is_driven(self, run: Run) -> bool:
+        if self._here.get(run.run_id) is not None:
+            return True
+        return run.seq > 0 and (
+            await self._here.driven_elsewhere(run.run_id) or self._here.get(run.run_id) is not None
+        )
+
+    async def _drive(self, run: Run, asked: AgentRequest, request: Request, told: Told) -> AgentMessage:
+        """Takes the run to its end, from where its log stands. Raises Conflict and LogLost."""
+        if not run.seq and (asked.run_id or "").startswith(OWN_RUN):
+            raise NotFound(f"there is no run {run.run_id!r}; an id of your own must not begin with {OWN_RUN}")
         workspace = self._workspace(request.workspace)
-        settings = self._settings(workspace, asked)
-        announced = [self._started(asked, settings, request)] if run.seq == 0 else []
+        settings = self._settings(workspace, asked, run)
+        announced = [] if run.seq else [self._started(asked, settings, request)]
         run.apply(announced)
-        reporter = Reporter(request.send, run, streaming=asked.streaming)
-        if run.ended is None:
-            manager = AgentManager(
-                context=ToolContext(self.bus, request.workspace),
-                log=self.store.runs,
-                run=run,
-                settings=settings,
-                offer=lambda current: self._offer(request.workspace, current, settings),
-                prompter=Prompter(workspace.prompts, settings.prompt, workspace.additional_context),
-                reporter=reporter,
-                describe=lambda: self._describe(settings.model, request.workspace, run.deadline),
-                announced=announced,
-            )
-            await manager.drive()
-            ended: dict[str, str] = run.ended or {}
-            RUNS.labels(ended.get("status"), ended.get("reason")).inc()
-            STEPS.observe(run.steps)
-        return reporter.final()
+        reporter = Reporter(told.emit, run, streaming=asked.streaming)
+        manager = AgentManager(
+            context=ToolContext(self.bus, request.workspace),
+            log=self.store.runs,
+            run=run,
+            settings=settings,
+            offer=lambda current: self._offer(request.workspace, current, settings),
+            prompter=Prompter(workspace.prompts, settings.prompt, workspace.additional_context),
+            reporter=reporter,
+            describe=lambda: self._describe(settings.model, request.workspace, run.deadline),
+            written=lambda: self._here.changed(run.run_id),
+            announced=announced,
+        )
+        await self._here.drive(run.run_id, request.workspace, manager.drive(), manager.stop)
+        end = final_message(run)
+        RUNS.labels(end.status, end.reason).inc()
+        STEPS.observe(run.steps)
+        return await reporter.last(end)
 
     @staticmethod
     def _started(asked: AgentRequest, settings: RunSettings, request: Request) -> RunEvent:
@@ -161,13 +209,14 @@ class AgentService:
             raise BadRequest(f"there is no workspace {name!r}; known are: {known}")
         return found
 
-    def _settings(self, workspace: Workspace, asked: AgentRequest) -> RunSettings:
-        name = asked.agent or DEFAULT_PROFILE
-        profile = workspace.profiles.get(name)
+    def _settings(self, workspace: Workspace, asked: AgentRequest, run: Run) -> RunSettings:
+        """Those of the run's profile. A run that has begun goes on even where its profile is gone."""
+        named = run.agent if run.seq else asked.agent
+        profile = workspace.profiles.get(named or DEFAULT_PROFILE)
         if profile is None:
-            if asked.agent:
+            if named and not run.seq:
                 known = ", ".join(sorted(workspace.profiles)) or "none"
-                raise BadRequest(f"there is no agent-profile {name!r}; known are: {known}")
+                raise BadRequest(f"there is no agent-profile {named!r}; known are: {known}")
             profile = AgentProfileItem()
         if asked.group is None and profile.group is not None:
             asked.group = profile.group
@@ -176,6 +225,8 @@ class AgentService:
             model=profile.model,
             prompt=profile.prompt or base.prompt,
             max_iterations=profile.max_iterations or base.max_iterations,
+            max_tokens=profile.max_tokens,
+            max_observation_chars=profile.max_observation_chars or base.max_observation_chars,
             max_tools=profile.max_tools or base.max_tools,
             timeout=profile.timeout or base.timeout,
         )

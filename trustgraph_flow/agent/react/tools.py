@@ -103,7 +103,7 @@ class _ToolServiceRequest(BaseModel):
 class ToolServiceImpl:
     """A tool that a ``tool-service`` item serves on its own request topic.
 
-    The request is ``{"config", "arguments", "call_id", "run_id"}``; the reply ``{"response"}`` or ``{"error"}``.
+    It gets ``{"config", "arguments", "call_id", "run_id"}`` and replies ``{"response"}`` or ``{"error"}``.
     """
 
     def __init__(

@@ -70,6 +70,10 @@ class RunSettings:
     prompt: str = "agent-react"
     max_iterations: int = 10
     """Steps that may call tools; after them the model is asked once more, for the answer alone."""
+    max_tokens: int | None = None
+    """Tokens in and out of all model calls; at that many the model is asked once more, as above."""
+    max_observation_chars: int = 200_000
+    """Characters that the observations of a run may have in its prompts before later ones are shortened."""
     max_tools: int = 20
     """Tools shown in a prompt; more are ranked and cut."""
     timeout: float = 600.0
