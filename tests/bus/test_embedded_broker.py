@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from bus_words import eventually
+from bus_words import Word, eventually, shout
 from structlog.testing import capture_logs
 
 from trustgraph_flow.bus import Bus, BusSettings, EmbeddedBroker
@@ -120,9 +120,12 @@ def test_without_its_program_the_error_says_how_to_go_on(monkeypatch: pytest.Mon
         find_binary()
 
 
-async def test_it_serves_a_limited_number_of_processes_and_says_so(tmp_path: Path) -> None:
+async def test_it_takes_workers_of_a_limited_number_of_processes_and_says_so(tmp_path: Path) -> None:
     async with EmbeddedBroker(tmp_path) as broker, AsyncExitStack() as stack:
         for _ in range(SLOTS):
-            await stack.enter_async_context(Bus(BusSettings(url=broker.url)))
+            bus = await stack.enter_async_context(Bus(BusSettings(url=broker.url)))
+            await bus.serve("prompt", shout)
+        asker = await stack.enter_async_context(Bus(BusSettings(url=broker.url)))
+        assert (await asker.request("prompt", Word(text="x"), Word)).text == "X"
         with pytest.raises(SetupError, match="as many as it can serve"):
-            await Bus(BusSettings(url=broker.url)).__aenter__()
+            await asker.serve("prompt", shout)

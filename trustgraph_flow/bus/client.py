@@ -31,9 +31,9 @@ Listener = Callable[[Any, Any], None]
 
 
 class Client:
-    """A connection pool to the broker. Without a ``slot`` the numbers of its consumers do not matter."""
+    """A connection pool to the broker. ``slot`` tells ours, or None where numbers do not matter."""
 
-    def __init__(self, settings: BusSettings, slot: int | None) -> None:
+    def __init__(self, settings: BusSettings, slot: Callable[[], int | None]) -> None:
         level = pulsar.LoggerLevel.Info if settings.client_log else pulsar.LoggerLevel.Error
         self._pulsar = pulsar.Client(
             settings.url,
@@ -75,7 +75,7 @@ class Client:
         """A ``_pulsar.Consumer``.
 
         ``listener`` is called on a thread of the client. Without one the consumer prefetches nothing and
-        starts at the oldest message. Raises PulsarException.
+        starts at the oldest message. Raises PulsarException, and SetupError where no slot is left.
         """
         conf = _configuration(shared)
         if listener is None:
@@ -85,8 +85,9 @@ class Client:
             conf.receiver_queue_size(PUSH_QUEUE)
             conf.message_listener(listener)
         async with self._one_at_a_time:
-            if shared and self._slot is not None:
-                await self._skip((self._slot - self._number) % SLOTS, topic)
+            slot = self._slot() if shared else None
+            if slot is not None:
+                await self._skip((slot - self._number) % SLOTS, topic)
             return await self._subscribe(topic, subscription, conf)
 
     async def close(self) -> None:

@@ -55,8 +55,7 @@ class Link:
         self.connected = False
         self.inlets: dict[Inlet, None] = {}
         self._clients: list[Client] = []
-        self._slot: int | None = None
-        self._slot_holder: socket.socket | None = None
+        self._slot: tuple[int, socket.socket] | None = None
         self._lost_at: float | None = None
         self._tried_at = 0.0
         self._renewing = False
@@ -76,15 +75,11 @@ class Link:
         url = self.settings.url
         if not await self.answers():
             raise Unavailable(f"no broker answers at {url}: is it running, and is --pulsar-host right?")
-        claimed = claim_slot(url)
-        if claimed is not None:
-            self._slot, self._slot_holder = claimed
-        client = Client(self.settings, self._slot)
+        client = Client(self.settings, self._claim_slot)
         probe = f"persistent://{self.settings.tenant}/request/lookup"
         try:
             await client.look_up(probe)
         except BaseException as error:
-            self._release_slot()
             client.shut_down()
             if not isinstance(error, TimeoutError | PulsarException):
                 raise
@@ -206,7 +201,7 @@ class Link:
 
     async def _change_client(self) -> None:
         """Put what has lost its broker on a new client; the old one's back-off may be a minute by now."""
-        self._clients.append(Client(self.settings, self._slot))
+        self._clients.append(Client(self.settings, self._claim_slot))
         for inlet in list(self.inlets):
             if not inlet.is_connected:
                 try:
@@ -259,16 +254,17 @@ class Link:
         await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.gather(*(client.close() for client in self._clients))
         self._clients.clear()
-        self._release_slot()
+        if self._slot is not None:
+            self._slot[1].close()
         _open.discard(self)
         global _last_closed  # noqa: PLW0603 - for the end of the process, which knows no link
         _last_closed = time.monotonic()
         CONNECTED.set(0)
 
-    def _release_slot(self) -> None:
-        if self._slot_holder is not None:
-            self._slot_holder.close()
-            self._slot_holder = None
+    def _claim_slot(self) -> int | None:
+        if self._slot is None:
+            self._slot = claim_slot(self.settings.url)
+        return None if self._slot is None else self._slot[0]
 
     def shut_down(self) -> None:
         """Close at once and without an event loop."""

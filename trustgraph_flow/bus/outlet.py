@@ -11,7 +11,7 @@ import _pulsar
 import structlog
 from prometheus_client import Counter
 
-from trustgraph_flow.schema.errors import Unavailable
+from trustgraph_flow.schema.errors import SetupError, Unavailable
 
 from .calls import PulsarException, completed, quietly
 from .client import Client
@@ -85,7 +85,7 @@ class Outlet:
                 self.client = self._link.client
                 try:
                     self._producer = await self.client.create_producer(self.topic, max_pending=2 * WINDOW)
-                except PulsarException as error:
+                except (PulsarException, SetupError) as error:
                     fault = error
                     if pause is not None:
                         await asyncio.sleep(pause)

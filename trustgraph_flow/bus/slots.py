@@ -23,22 +23,20 @@ def claim_broker(port: int) -> socket.socket | None:
 
 
 def claim_slot(url: str) -> tuple[int, socket.socket] | None:
-    """A number below ``SLOTS`` that no other bus on this embedded broker has; None for any other broker."""
+    """A number below ``SLOTS`` that no other bus on this embedded broker holds; None for any other broker."""
     places = hosts(url)
     if len(places) != 1 or places[0][0] not in LOOPBACK:
         return None
     port = places[0][1]
-    probe = _claim(_broker_name(port))
-    if probe is not None:
-        probe.close()
+    if not _is_held(_broker_name(port)):
         return None
     for slot in range(SLOTS):
         held = _claim(f"{_broker_name(port)}/{slot}")
         if held is not None:
             return slot, held
     raise SetupError(
-        f"{SLOTS} processes use the embedded broker at {url} already, which is as many as it can serve: "
-        "start Apache Pulsar and name it with --pulsar-host"
+        f"{SLOTS} processes have workers on the embedded broker at {url} already, "
+        "which is as many as it can serve: start Apache Pulsar and name it with --pulsar-host"
     )
 
 
@@ -47,7 +45,7 @@ def _broker_name(port: int) -> str:
 
 
 def _claim(name: str) -> socket.socket | None:
-    holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         holder.bind(name)
     except OSError as error:
@@ -56,3 +54,8 @@ def _claim(name: str) -> socket.socket | None:
             return None
         raise
     return holder
+
+
+def _is_held(name: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        return probe.connect_ex(name) == 0
