@@ -3,15 +3,19 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from aiohttp import web
 from mcp_world import QUICK, RawHttp
+from service_world import World
 
 from trustgraph_flow.agent.mcp_tool import Connection, Limits
 from trustgraph_flow.agent.mcp_tool.target import Target
+from trustgraph_flow.bus import Bus
+from trustgraph_flow.store import Store
 
 
 @pytest_asyncio.fixture
@@ -52,3 +56,14 @@ def unused_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+@pytest_asyncio.fixture
+async def world(bus: Bus, tmp_path: Path) -> AsyncIterator[World]:
+    async with await Store.open(f"sqlite:///{tmp_path}/tg.db") as store:
+        world = World(bus, store)
+        await world.config.start()
+        await world.service.start()
+        yield world
+        await world.service.close()
+        await world.config.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -142,10 +143,17 @@ def text_result(text: str, **more: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def serve_process(*argv: str, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A server of its own process that listens on ``port``; it is killed at the end of the block."""
+async def serve_process(
+    *argv: str, port: int, program: str = sys.executable, env: dict[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A server of its own process that listens on ``port``; it is ended with the block. ``env`` comes on top
+    of ours."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        program,
+        *argv,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, **(env or {})},
     )
     try:
         async with asyncio.timeout(30):
