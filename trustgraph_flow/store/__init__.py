@@ -2,6 +2,7 @@
 
 from .call_journal import CallEntry, CallJournal
 from .config_table import ConfigChange, ConfigEdit, ConfigItem, ConfigTable, ItemKey
+from .run_index import Exchange, RunSummary
 from .run_log import RunLog
 from .store import Store
 
@@ -12,7 +13,9 @@ __all__ = [
     "ConfigEdit",
     "ConfigItem",
     "ConfigTable",
+    "Exchange",
     "ItemKey",
     "RunLog",
+    "RunSummary",
     "Store",
 ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text, text
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration, known here so that opening an up-to-date store need not import alembic."""
 
 metadata = MetaData()
@@ -49,6 +49,27 @@ run_event = Table(
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("workspace", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Says no more than the first event of each run does, and is written with it: to find runs by.
+run = Table(
+    "run",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("workspace", Text, nullable=False),
+    Column("session_id", Text),
+    Column("started_at", Double, nullable=False),
+    Index("run_recent", "workspace", "started_at", "run_id"),
+    Index(
+        "run_session",
+        "workspace",
+        "session_id",
+        "started_at",
+        "run_id",
+        sqlite_where=text("session_id IS NOT NULL"),
+        postgresql_where=text("session_id IS NOT NULL"),
+    ),
     sqlite_with_rowid=False,
 )
 
