@@ -16,7 +16,8 @@ from trustgraph_flow.store import Store
 
 @pytest.fixture
 async def make_world(bus: Bus) -> AsyncIterator[MakeWorld]:
-    """``await make_world(replies, tools={…})``; a tool is named as its key and is an MCP tool by default."""
+    """``await make_world(replies, tools={…})``; a tool is named as its key and is an MCP tool by default;
+    one given as text is stored as it is."""
     async with AsyncExitStack() as stack:
 
         async def make(

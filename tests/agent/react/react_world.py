@@ -13,10 +13,10 @@ from trustgraph_flow.bus import Bus, Request
 from trustgraph_flow.config import ConfigView
 from trustgraph_flow.llm.scripted import ScriptedModel
 from trustgraph_flow.schema.agent import AgentMessage, AgentRequest
-from trustgraph_flow.schema.config import ConfigRequest, ConfigResponse
+from trustgraph_flow.schema.config import NOTICE_CHANNEL, ConfigNotice, ConfigRequest, ConfigResponse
 from trustgraph_flow.schema.events import RunEvent
 from trustgraph_flow.schema.mcp import McpToolRequest, McpToolResponse
-from trustgraph_flow.store import Store
+from trustgraph_flow.store import ConfigChange, Store
 
 FIXTURE_TOOLS: dict[str, dict[str, Any]] = {
     "get_forecast": {
@@ -109,6 +109,11 @@ class World:
         body = ConfigRequest.model_validate({"operation": "put", "values": [item]})
         await self.bus.request("config", body, ConfigResponse, timeout=10)
 
+    async def put_unchecked(self, kind: str, key: str, text: str) -> None:
+        """Writes past the checks of the config service, as an older release would have."""
+        version = await self.store.config.write([ConfigChange("default", kind, key, text)])
+        await self.bus.broadcast(NOTICE_CHANNEL, ConfigNotice(version=version))
+
     async def events(self, run_id: str) -> list[RunEvent]:
         return await self.store.runs.read(run_id)
 
@@ -133,10 +138,10 @@ async def replace_items(world: World, tools: dict[str, Any], items: dict[str, di
         timeout=10,
     )
     for key, tool in tools.items():
-        value = tool
-        if isinstance(tool, dict):
-            value = {"type": "mcp-tool", "name": key, "mcp-tool": key, **tool}
-        await world.put("tool", key, value)
+        if isinstance(tool, str):
+            await world.put_unchecked("tool", key, tool)
+        else:
+            await world.put("tool", key, {"type": "mcp-tool", "name": key, "mcp-tool": key, **tool})
     for kind, values in items.items():
         for key, value in values.items():
             await world.put(kind, key, value)

@@ -9,10 +9,10 @@ from react_world import MakeWorld, World, call, final
 GOOD = {"type": "mcp-tool", "name": "good", "description": "d", "mcp-tool": "good", "arguments": []}
 
 
-async def problems_after(world: World, kind: str, key: str, value: object) -> dict[str, str]:
+async def problems_after(world: World, kind: str, key: str, value: str) -> dict[str, str]:
     """What is wrong with the tools once the agent has taken the change up."""
     world.agent.reloaded.clear()
-    await world.put(kind, key, value)
+    await world.put_unchecked(kind, key, value)
     await world.agent.reloaded.wait()
     return {problem.key: problem.message for problem in world.agent.workspaces["default"].tools.problems}
 
@@ -22,6 +22,9 @@ async def test_bad_items_are_named_and_the_good_one_works(make_world: MakeWorld)
         [call("good"), final("ok")],
         tools={
             "good": json.dumps(GOOD),
+            "cut": '{"type":"mcp-tool",',
+            "text": '"just text"',
+            "null": "null",
             "list": json.dumps({**GOOD, "name": "x", "arguments": {"a": 1}}),
             "nameless": json.dumps({**GOOD, "name": "y", "arguments": [{"type": "string"}]}),
             "kind": json.dumps({"type": "no-such-kind", "name": "z"}),
@@ -32,7 +35,16 @@ async def test_bad_items_are_named_and_the_good_one_works(make_world: MakeWorld)
     await world.ask()
     assert [request.name for request in world.sent] == ["good"]
     problems = world.agent.workspaces["default"].tools.problems
-    assert {problem.key for problem in problems} == {"list", "nameless", "kind", "foreign", "twin"}
+    assert {problem.key for problem in problems} == {
+        "cut",
+        "text",
+        "null",
+        "list",
+        "nameless",
+        "kind",
+        "foreign",
+        "twin",
+    }
     assert [problem.key for problem in problems if problem.foreign] == ["foreign"]
 
 

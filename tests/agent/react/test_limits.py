@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 from react_world import MakeWorld, call, final
 
+from trustgraph_flow.llm.scripted import Reply
 from trustgraph_flow.schema.llm import TextCompletionRequest
 from trustgraph_flow.schema.mcp import McpToolRequest, McpToolResponse
 
@@ -84,6 +85,49 @@ async def test_a_model_that_calls_on_past_the_step_limit_ends_the_run_as_an_erro
     assert len(world.model.requests) == 3
 
 
+async def test_at_its_token_budget_a_run_is_asked_once_for_its_answer(make_world: MakeWorld) -> None:
+    world = await make_world(
+        [Reply(call("list_servers"), 60, 5), Reply(call("list_servers", "t"), 30, 5), Reply(final("so far"))],
+        items={"agent-profile": {"default": {"max-tokens": 100}}},
+    )
+    last = (await world.ask())[-1]
+    assert (last.content, last.status, last.reason) == ("so far", "answered", "token-limit")
+    assert ["No more calls" in prompt for prompt in world.prompts] == [False, False, True]
+
+
+async def test_a_model_that_calls_on_past_the_token_budget_ends_the_run_as_an_error(
+    make_world: MakeWorld,
+) -> None:
+    world = await make_world(
+        [Reply(call("list_servers"), 100, 5), Reply(call("list_servers", "t"), 100, 5), final("too late")],
+        items={"agent-profile": {"default": {"max-tokens": 100}}},
+    )
+    last = (await world.ask())[-1]
+    assert (last.message_type, last.status, last.reason) == ("error", "error", "token-limit")
+    assert len(world.sent) == 1
+
+
+async def test_observations_beyond_the_budget_of_a_run_are_shortened_in_its_prompts_alone(
+    make_world: MakeWorld,
+) -> None:
+    sizes = iter([900, 5000, 5000])
+    world = await make_world(
+        [*(call("list_servers", str(n)) for n in range(3)), final("ok")],
+        items={"agent-profile": {"default": {"max-observation-chars": 2000}}},
+    )
+    world.answer = lambda _: McpToolResponse(text=f"<{'x' * next(sizes)}>")
+    messages = await world.ask(run_id="r")
+    prompt = world.prompts[-1]
+    assert f"<{'x' * 900}>" in prompt
+    assert "3904 characters left out" in prompt, "the second has what the first has left of 2,000"
+    assert "4702 characters left out" in prompt, "the third keeps its head and its tail"
+    assert world.prompts[1] == prompt[: len(world.prompts[1])], "what was shown once stays as it was shown"
+    assert len(prompt) < 5000
+    shown = [len(message.content) for message in messages if message.message_type == "observation"]
+    logged = [len(event.body["text"]) for event in await world.events("r") if event.kind == "returned"]
+    assert shown == logged == [902, 5002, 5002]
+
+
 async def test_a_repeated_call_holds_a_constrained_model_to_its_answer(make_world: MakeWorld) -> None:
     def reply(request: TextCompletionRequest) -> dict[str, object]:
         assert request.response_schema is not None
@@ -114,8 +158,6 @@ async def test_a_run_past_its_deadline_is_expired(make_world: MakeWorld) -> None
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_usage_is_the_sum_of_all_model_calls(make_world: MakeWorld, streaming: bool) -> None:
-    from trustgraph_flow.llm.scripted import Reply
-
     world = await make_world(
         [
             Reply(call("list_servers"), 10, 2),
@@ -128,8 +170,6 @@ async def test_usage_is_the_sum_of_all_model_calls(make_world: MakeWorld, stream
 
 
 async def test_usage_that_one_call_did_not_report_is_unknown(make_world: MakeWorld) -> None:
-    from trustgraph_flow.llm.scripted import Reply
-
     world = await make_world([Reply(call("list_servers"), 10, 2), Reply(final("ok"))])
     last = (await world.ask())[-1]
     assert (last.in_token, last.out_token) == (None, None)

@@ -9,6 +9,7 @@ from typing import Any
 
 from trustgraph_flow.arguments import quote_block
 from trustgraph_flow.prompt import PromptSet
+from trustgraph_flow.store import Exchange
 
 from .run import Run, Turn
 from .toolset import LoadedTool
@@ -20,15 +21,23 @@ REPLY_SHARE = 0.25
 QUOTE = "| "
 SHORT = 300
 """Characters that an old observation keeps when the prompt would not fit."""
+EXCHANGE_CHARS = 2000
+"""Characters of a question, and of an answer, from earlier in a session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompter:
-    """Renders the prompts of one run."""
+    """Renders the prompts of one run.
+
+    ``earlier`` is what was said before in its session, oldest first. ``observation_chars`` is how many
+    characters of observations are shown before later ones are shortened.
+    """
 
     prompts: PromptSet
     template: str
     additional_context: str = ""
+    earlier: Sequence[Exchange] = ()
+    observation_chars: int | None = None
 
     @property
     def system(self) -> str:
@@ -43,21 +52,33 @@ class Prompter:
         final: bool,
         context_tokens: int | None,
     ) -> str:
-        """The whole prompt, old observations shortened where the model's context would not hold them.
+        """The whole prompt. What the model's context would not hold is left out: first the older observations
+        are shortened, then the older questions of the session are dropped.
 
         Raises the errors of ``PromptSet.render``.
         """
-        prompt = self._render(run, tools, run.turns, constrained, final)
+        turns: Sequence[Turn] = run.turns
+        if self.observation_chars is not None:
+            turns = within(turns, self.observation_chars)
+        prompt = self._render(run, tools, turns, self.earlier, constrained, final)
         if context_tokens is None:
             return prompt
         budget = int(context_tokens * (1 - REPLY_SHARE) * CHARACTERS_PER_TOKEN)
         excess = len(prompt) + len(self.system) - budget
         if excess <= 0:
             return prompt
-        return self._render(run, tools, shortened(run.turns, excess), constrained, final)
+        turns, excess = shortened(turns, excess)
+        earlier = dropped(self.earlier, excess)
+        return self._render(run, tools, turns, earlier, constrained, final)
 
     def _render(
-        self, run: Run, tools: Sequence[LoadedTool], turns: Sequence[Turn], constrained: bool, final: bool
+        self,
+        run: Run,
+        tools: Sequence[LoadedTool],
+        turns: Sequence[Turn],
+        earlier: Sequence[Exchange],
+        constrained: bool,
+        final: bool,
     ) -> str:
         return self.prompts.render(
             self.template,
@@ -65,6 +86,7 @@ class Prompter:
                 "tools": [shown_tool(tool) for tool in tools],
                 "question": inline(run.question),
                 "history": [shown_turn(turn) for turn in turns],
+                "earlier": [shown_exchange(exchange) for exchange in earlier],
                 "additional_context": self.additional_context,
                 "constrained": constrained,
                 "final": final,
@@ -96,22 +118,58 @@ def shown_turn(turn: Turn) -> Mapping[str, Any]:
     }
 
 
-def shortened(turns: Sequence[Turn], excess: int) -> list[Turn]:
-    """The turns with about ``excess`` characters less: the oldest observations first, each cut marked."""
+def shown_exchange(exchange: Exchange) -> Mapping[str, str]:
+    return {
+        "question": inline(shorten(exchange.question, EXCHANGE_CHARS)),
+        "answer": inline(shorten(exchange.answer, EXCHANGE_CHARS)),
+    }
+
+
+def within(turns: Sequence[Turn], most: int) -> Sequence[Turn]:
+    """The turns with about ``most`` characters of observations: what comes after them is shortened."""
+    if sum(len(turn.observation or "") for turn in turns) <= most:
+        return turns
+    result = []
+    for turn in turns:
+        cut = _cut(turn, max(SHORT, most))
+        most -= len(cut.observation or "")
+        result.append(cut)
+    return result
+
+
+def shortened(turns: Sequence[Turn], excess: int) -> tuple[list[Turn], int]:
+    """The turns with about ``excess`` characters less, the oldest observations shortened first; and what
+    excess is left."""
     result: list[Turn] = []
     for turn in turns:
-        text = turn.observation or ""
-        if excess > 0 and len(text) > SHORT:
-            keep = max(SHORT, len(text) - excess)
-            cut = shorten(text, keep)
-            excess -= len(text) - len(cut)
-            turn = Turn(turn.thought, turn.action, turn.arguments, cut, turn.is_error)  # noqa: PLW2901
-        result.append(turn)
-    return result
+        length = len(turn.observation or "")
+        cut = _cut(turn, max(SHORT, length - excess)) if excess > 0 else turn
+        excess -= length - len(cut.observation or "")
+        result.append(cut)
+    return result, excess
+
+
+def dropped(earlier: Sequence[Exchange], excess: int) -> Sequence[Exchange]:
+    """The newest of the exchanges, so that about ``excess`` characters are left out."""
+    first = 0
+    while excess > 0 and first < len(earlier):
+        left_out = earlier[first]
+        excess -= min(len(left_out.question), EXCHANGE_CHARS) + min(len(left_out.answer), EXCHANGE_CHARS)
+        first += 1
+    return earlier[first:]
+
+
+def _cut(turn: Turn, keep: int) -> Turn:
+    text = turn.observation or ""
+    if len(text) <= keep:
+        return turn
+    return Turn(turn.thought, turn.action, turn.arguments, shorten(text, keep), turn.is_error)
 
 
 def shorten(text: str, keep: int) -> str:
     """Head and tail of ``text``, ``keep`` characters in all, and between them what was left out."""
+    if len(text) <= keep:
+        return text
     head = keep * 2 // 3
     tail = keep - head
     left_out = len(text) - head - tail

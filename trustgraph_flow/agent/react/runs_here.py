@@ -13,7 +13,7 @@ from typing import Any
 
 from trustgraph_flow.bus import Bus, Listening
 from trustgraph_flow.schema.config import DEFAULT_WORKSPACE
-from trustgraph_flow.schema.errors import TrustGraphError, Unavailable
+from trustgraph_flow.schema.errors import Conflict, TrustGraphError, Unavailable
 
 CHANNEL = "runs"
 
@@ -77,11 +77,14 @@ class RunsHere:
         work: Coroutine[Any, Any, None],
         stop: Callable[[], Awaitable[None]],
     ) -> None:
-        """Runs ``work`` as the driver of this run, which must have no other one here.
+        """Runs ``work`` as the driver of this run. Raises Conflict where the run has one here already.
 
         ``stop`` ends the run when ``work`` was cancelled by a notice, or with the request that awaits this.
         Raises what ``work`` raises, and CancelledError only in the latter case.
         """
+        if run_id in self._driven:
+            work.close()
+            raise Conflict(f"Run {run_id} is driven in this process already.")
         task = asyncio.create_task(work)
         driven = self._driven[run_id] = Driven(workspace, task)
         try:

@@ -19,7 +19,7 @@ from trustgraph_flow.schema.errors import BadRequest, Conflict, NotFound
 from trustgraph_flow.schema.events import RunEvent
 from trustgraph_flow.schema.items import AgentProfileItem
 from trustgraph_flow.schema.llm import TextCompletionRequest, TextCompletionResponse
-from trustgraph_flow.store import Store
+from trustgraph_flow.store import Exchange, Store
 
 from .agent_manager import AgentManager, LogLost
 from .following import LONGEST_PAUSE, Follower
@@ -39,6 +39,8 @@ CAPABILITIES_SECONDS = 300.0
 PATIENCE_SECONDS = 1.0
 GRACE_SECONDS = 10.0
 """Given at the end of the process to runs under way, before they are left to other workers."""
+EARLIER = 10
+"""The most questions of a session that the next one is shown."""
 OWN_RUN = "run."
 """How the ids begin that are made here. Nobody else can begin such a run, so nobody can take an id away."""
 
@@ -173,7 +175,13 @@ class AgentService:
             run=run,
             settings=settings,
             offer=lambda current: self._offer(request.workspace, current, settings),
-            prompter=Prompter(workspace.prompts, settings.prompt, workspace.additional_context),
+            prompter=Prompter(
+                workspace.prompts,
+                settings.prompt,
+                workspace.additional_context,
+                await self._earlier(run, request.workspace),
+                settings.max_observation_chars,
+            ),
             reporter=reporter,
             describe=lambda: self._describe(settings.model, request.workspace, run.deadline),
             written=lambda: self._here.changed(run.run_id),
@@ -184,6 +192,11 @@ class AgentService:
         RUNS.labels(end.status, end.reason).inc()
         STEPS.observe(run.steps)
         return await reporter.last(end)
+
+    async def _earlier(self, run: Run, workspace: str) -> list[Exchange]:
+        if not run.session_id:
+            return []
+        return await self.store.runs.session(workspace, run.session_id, run.started_at, EARLIER)
 
     @staticmethod
     def _started(asked: AgentRequest, settings: RunSettings, request: Request) -> RunEvent:
