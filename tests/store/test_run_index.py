@@ -119,7 +119,8 @@ async def test_runs_of_an_older_store_are_found_after_its_migration(tmp_path: Pa
         await begin(store, "a", 1.0, session="s")
         await answer(store, "a", "yes")
     connection = sqlite3.connect(tmp_path / "tg.db")
-    connection.execute("DROP TABLE run")
+    for newer in ("run", "sign_in", "artifact"):
+        connection.execute(f"DROP TABLE {newer}")
     connection.execute("UPDATE alembic_version SET version_num = '0001'")
     connection.commit()
     connection.close()

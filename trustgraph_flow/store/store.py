@@ -7,10 +7,12 @@ from types import TracebackType
 from typing import Self
 
 from .access import Access
+from .artifacts import ArtifactTable
 from .call_journal import CallJournal
 from .config_table import ConfigTable
 from .database import Database, open_database
 from .run_log import RunLog
+from .sign_ins import SignInTable
 
 
 class Store:
@@ -22,6 +24,8 @@ class Store:
         self.config = ConfigTable(self._access)
         self.runs = RunLog(self._access)
         self.calls = CallJournal(self._access)
+        self.sign_ins = SignInTable(self._access)
+        self.artifacts = ArtifactTable(self._access)
 
     @classmethod
     async def open(cls, url: str) -> Self:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text, text
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration, known here so that opening an up-to-date store need not import alembic."""
 
 metadata = MetaData()
@@ -86,4 +86,30 @@ call_journal = Table(
     Column("outcome", Text),
     Index("call_journal_run", "run_id"),
     sqlite_with_rowid=False,
+)
+
+sign_in = Table(
+    "sign_in",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("server", Text, primary_key=True),
+    Column("tokens", Text),
+    Column("expires_at", Double),
+    Column("client", Text),
+    Column("updated_at", Double, nullable=False),
+)
+
+artifact = Table(
+    "artifact",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("workspace", Text, nullable=False),
+    Column("run_id", Text),
+    Column("call_id", Text),
+    Column("mime_type", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Index("artifact_run", "run_id"),
 )
