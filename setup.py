@@ -30,6 +30,7 @@ EXTRAS = {
     "local": ["mcp-server-time>=2026.1", "xllamacpp==2026.10.11549"],
     "postgres": ["psycopg[binary]>=3.2,<4"],
     "test": [
+        "psycopg[binary]>=3.2,<4",
         "hypothesis>=6.140,<7",
         "mcp-server-time>=2026.1",
         "mypy>=2,<3",

@@ -22,7 +22,7 @@ class Client:
         return await self.bus.request("config", body, ConfigResponse, timeout=20)
 
     async def put(self, **tools: str) -> int:
-        values = [{"type": "tool", "key": key, "value": value} for key, value in tools.items()]
+        values = [{"type": "mcp", "key": key, "value": value} for key, value in tools.items()]
         return (await self.ask("put", values=values)).version
 
     async def delete(self, type: str, key: str) -> int:
@@ -43,7 +43,7 @@ class Seen:
 
     @property
     def tools(self) -> dict[str, str]:
-        return dict(self.views[-1].of("default", "tool"))
+        return dict(self.views[-1].of("default", "mcp"))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(20), self._more:

@@ -19,39 +19,39 @@ async def raw(bus: Bus, body: dict[str, object], workspace: str = "default") -> 
 
 async def test_get_answers_every_key_and_null_for_a_missing_one(bus: Bus, client: Client) -> None:
     await client.put(a="{}")
-    keys = [{"type": "tool", "key": "missing"}, {"type": "tool", "key": "a"}]
+    keys = [{"type": "mcp", "key": "missing"}, {"type": "mcp", "key": "a"}]
     assert await raw(bus, {"operation": "get", "keys": keys}) == {
         "version": 1,
         "values": [
-            {"workspace": "default", "type": "tool", "key": "missing", "value": None, "version": 0},
-            {"workspace": "default", "type": "tool", "key": "a", "value": "{}", "version": 1},
+            {"workspace": "default", "type": "mcp", "key": "missing", "value": None, "version": 0},
+            {"workspace": "default", "type": "mcp", "key": "a", "value": "{}", "version": 1},
         ],
     }
 
 
 async def test_list_answers_the_keys_of_a_type(bus: Bus, client: Client) -> None:
     await client.put(b="{}", a="{}")
-    assert await raw(bus, {"operation": "list", "type": "tool"}) == {"version": 1, "directory": ["a", "b"]}
-    assert await raw(bus, {"operation": "list", "type": "mcp"}) == {"version": 1, "directory": []}
+    assert await raw(bus, {"operation": "list", "type": "mcp"}) == {"version": 1, "directory": ["a", "b"]}
+    assert await raw(bus, {"operation": "list", "type": "mcp-server"}) == {"version": 1, "directory": []}
 
 
 async def test_getvalues_answers_the_items_of_a_type(client: Client) -> None:
     await client.put(a='{"n": 1}')
-    response = await client.ask("getvalues", type="tool")
+    response = await client.ask("getvalues", type="mcp")
     assert [(v.workspace, v.type, v.key, v.value) for v in response.values or []] == [
-        ("default", "tool", "a", '{"n": 1}')
+        ("default", "mcp", "a", '{"n": 1}')
     ]
 
 
 async def test_config_answers_everything_as_it_was_put(client: Client) -> None:
     values = [
-        {"type": "tool", "key": "a", "value": '{"unknown-key": [1]}'},
+        {"type": "mcp", "key": "a", "value": '{"unknown-key": [1]}'},
         {"type": "some-other-type", "key": "x/y z", "value": "plain text: ünïcode"},
     ]
     await client.ask("put", values=values)
     assert (await client.ask("config")).config == {
         "some-other-type": {"x/y z": "plain text: ünïcode"},
-        "tool": {"a": '{"unknown-key": [1]}'},
+        "mcp": {"a": '{"unknown-key": [1]}'},
     }
 
 
@@ -68,36 +68,36 @@ async def test_an_unknown_operation_is_refused(client: Client) -> None:
 
 async def test_delete_removes_and_raises_the_version(client: Client) -> None:
     await client.put(a="{}", b="{}")
-    assert await client.delete("tool", "a") == 2
-    assert (await client.ask("list", type="tool")).directory == ["b"]
-    assert await client.delete("tool", "a") == 2
+    assert await client.delete("mcp", "a") == 2
+    assert (await client.ask("list", type="mcp")).directory == ["b"]
+    assert await client.delete("mcp", "a") == 2
 
 
 async def test_workspaces_do_not_see_each_other(bus: Bus, client: Client) -> None:
     await client.put(a="{}")
-    assert await raw(bus, {"operation": "list", "type": "tool"}, workspace="other") == {
+    assert await raw(bus, {"operation": "list", "type": "mcp"}, workspace="other") == {
         "version": 1,
         "directory": [],
     }
-    value = {"type": "tool", "key": "b", "value": "{}"}
+    value = {"type": "mcp", "key": "b", "value": "{}"}
     await raw(bus, {"operation": "put", "values": [value], "workspace": "other"})
-    assert (await client.ask("list", type="tool")).directory == ["a"]
-    assert (await client.ask("list", type="tool", workspace="other")).directory == ["b"]
+    assert (await client.ask("list", type="mcp")).directory == ["a"]
+    assert (await client.ask("list", type="mcp", workspace="other")).directory == ["b"]
 
 
 async def test_a_put_of_several_values_is_all_or_nothing(client: Client) -> None:
     values = [
-        {"type": "tool", "key": "good", "value": "{}"},
-        {"type": "tool", "key": "bad", "value": '{"type": "mcp-tool",'},
+        {"type": "mcp", "key": "good", "value": "{}"},
+        {"type": "mcp", "key": "bad", "value": '{"type": "mcp-tool",'},
         {"type": "mcp", "key": "also-bad", "value": '"just text"'},
     ]
     with pytest.raises(BadRequest) as caught:
         await client.ask("put", values=values)
     assert [(f["type"], f["key"]) for f in caught.value.data["faults"]] == [
-        ("tool", "bad"),
+        ("mcp", "bad"),
         ("mcp", "also-bad"),
     ]
-    assert "tool 'bad': the value must be a JSON object and is no JSON" in caught.value.message
+    assert "mcp 'bad': the value must be a JSON object and is no JSON" in caught.value.message
     assert "mcp 'also-bad': the value must be a JSON object, not a string" in caught.value.message
     assert (await client.ask("config")).config == {}
 
@@ -132,22 +132,22 @@ async def test_what_can_not_be_stored_is_refused_with_its_fault(
 async def test_twenty_clients_that_each_add_a_tool_lose_none(client: Client) -> None:
     versions = await asyncio.gather(*(client.put(**{f"t{n}": "{}"}) for n in range(20)))
     assert sorted(versions) == list(range(1, 21))
-    directory = (await client.ask("list", type="tool")).directory
+    directory = (await client.ask("list", type="mcp")).directory
     assert sorted(directory or []) == sorted(f"t{n}" for n in range(20))
 
 
 async def test_of_twenty_edits_of_the_version_read_one_wins_and_the_others_are_told(client: Client) -> None:
     await client.put(a='{"n": 0}')
-    [found] = (await client.ask("getvalues", type="tool")).values or []
+    [found] = (await client.ask("getvalues", type="mcp")).values or []
 
     async def edit(n: int) -> int:
-        value = {"type": "tool", "key": "a", "value": f'{{"n": {n}}}', "expected-version": found.version}
+        value = {"type": "mcp", "key": "a", "value": f'{{"n": {n}}}', "expected-version": found.version}
         return (await client.ask("put", values=[value])).version
 
     results = await asyncio.gather(*(edit(n) for n in range(1, 21)), return_exceptions=True)
     assert [result for result in results if not isinstance(result, Conflict)] == [2]
-    with pytest.raises(Conflict, match="tool 'a' \\(now at version 2\\)"):
-        await client.ask("delete", keys=[{"type": "tool", "key": "a", "expected-version": found.version}])
+    with pytest.raises(Conflict, match="mcp 'a' \\(now at version 2\\)"):
+        await client.ask("delete", keys=[{"type": "mcp", "key": "a", "expected-version": found.version}])
 
 
 async def test_a_change_is_announced_with_what_it_touched_and_not_to_what(bus: Bus, client: Client) -> None:
@@ -157,7 +157,7 @@ async def test_a_change_is_announced_with_what_it_touched_and_not_to_what(bus: B
     notice = await asyncio.wait_for(notices.get(), 20)
     assert notice == {
         "version": 1,
-        "changed": [{"workspace": "default", "type": "tool", "key": "secret"}],
+        "changed": [{"workspace": "default", "type": "mcp", "key": "secret"}],
     }
     assert "tok-1" not in json.dumps(notice)
 
@@ -166,8 +166,8 @@ async def test_a_snapshot_too_large_for_one_message_comes_whole(
     bus: Bus, client: Client, store: Store
 ) -> None:
     text = json.dumps({"description": "d" * 200_000})
-    await store.config.write([ConfigChange(f"w{n % 3}", "tool", f"t{n}", text) for n in range(40)])
-    body = {"operation": "snapshot", "types": ["tool"]}
+    await store.config.write([ConfigChange(f"w{n % 3}", "mcp", f"t{n}", text) for n in range(40)])
+    body = {"operation": "snapshot", "types": ["mcp"]}
     frames = [frame async for frame in bus.stream("config", body, ConfigResponse, timeout=20)]
     assert len(frames) > 1
     values = [value for frame in frames for value in frame.values or []]
@@ -176,8 +176,8 @@ async def test_a_snapshot_too_large_for_one_message_comes_whole(
 
 
 async def test_the_history_keeps_who_wrote(client: Client, store: Store) -> None:
-    await client.ask("put", values=[{"type": "tool", "key": "a", "value": "{}"}], who="ann")
-    assert [edit.who for edit in await store.config.history(("default", "tool", "a"))] == ["ann"]
+    await client.ask("put", values=[{"type": "mcp", "key": "a", "value": "{}"}], who="ann")
+    assert [edit.who for edit in await store.config.history(("default", "mcp", "a"))] == ["ann"]
 
 
 async def test_two_config_services_on_one_store_serve_as_one(bus: Bus, client: Client, store: Store) -> None:

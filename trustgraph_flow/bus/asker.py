@@ -126,7 +126,7 @@ class Asker:
         timeout: float | None,
         deadline: float | None,
     ) -> M:
-        waiter = self._start(service, body, workspace, timeout, deadline)
+        waiter = self._start(service, body, workspace, timeout, deadline, last_only=True)
         try:
             while True:
                 payload, end = await self._next(waiter)
@@ -219,6 +219,8 @@ class Asker:
         workspace: str,
         timeout: float | None,
         deadline: float | None,
+        *,
+        last_only: bool = False,
     ) -> Waiter:
         loop = self._link.loop
         payload = encode(body)
@@ -239,6 +241,8 @@ class Asker:
             "deadline": f"{until:.3f}",
             "traceparent": traceparent(),
         }
+        if last_only:
+            properties["last-only"] = "1"
         waiter = Waiter(request_id, service, outlet, payload, properties, loop.time())
         self._waiting[request_id] = waiter
         waiter.timer = loop.call_later(until - now, self._expire, waiter, until - now)

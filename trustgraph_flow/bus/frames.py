@@ -1,8 +1,9 @@
 """What a message looks like on the wire: a JSON body and a few string properties.
 
 Requests carry ``id``, ``reply-to``, ``attempt``, ``workspace`` and, where there is one, ``deadline`` (Unix
-seconds) and ``traceparent``. Replies carry ``id``, ``attempt``, ``seq`` (counts from 0), ``kind`` and, on the
-last one, ``end``. A reply of kind ``alive`` stands for many requests: its body lists [id, attempt] of each.
+seconds) and ``traceparent``; with ``last-only`` the asker wants no interim frames. Replies carry ``id``,
+``attempt``, ``seq`` (counts from 0), ``kind`` and, on the last one, ``end``. A reply of kind ``alive`` stands for
+many requests: its body lists [id, attempt] of each.
 """
 
 from __future__ import annotations

@@ -26,11 +26,14 @@ class GiveUp(TrustGraphError):
 class ReplyPath:
     """Frames to the asker of one request, in order."""
 
-    __slots__ = ("_link", "_request_id", "attempt", "last_sent", "reply_to", "sent")
+    __slots__ = ("_link", "_request_id", "attempt", "last_only", "last_sent", "reply_to", "sent")
 
-    def __init__(self, link: Link, reply_to: str, request_id: str, attempt: int) -> None:
+    def __init__(
+        self, link: Link, reply_to: str, request_id: str, attempt: int, *, last_only: bool = False
+    ) -> None:
         self.reply_to = reply_to
         self.attempt = attempt
+        self.last_only = last_only
         self.sent = 0
         self.last_sent = link.loop.time()
         self._link = link
@@ -107,7 +110,9 @@ class Request:
             ) from None
 
     async def send(self, body: BaseModel | dict[str, Any]) -> None:
-        """An interim frame. Waits only while very much is under way to the broker."""
+        """An interim frame, if the asker wants any. Waits only while very much is under way to the broker."""
+        if self._path.last_only:
+            return
         self._path.frame(encode(body), end=False)
         await self._path.room()
 

@@ -183,7 +183,7 @@ class Serving:
             if not self._persistent:
                 self._say_alive([known])
             return
-        path = ReplyPath(self._link, reply_to, request_id, attempt)
+        path = ReplyPath(self._link, reply_to, request_id, attempt, last_only="last-only" in properties)
         answer = self._answers.get(request_id)
         if answer is not None:
             path.frame(answer, end=True)

@@ -5,28 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from trustgraph_flow.arguments import strict_json
+from pydantic import ValidationError
+
+from trustgraph_flow.arguments import ArgumentsError, compile_signature, strict_json
+from trustgraph_flow.schema.base import Item, faults_of
 from trustgraph_flow.schema.errors import BadRequest
+from trustgraph_flow.schema.items import (
+    FOREIGN_TOOL_TYPES,
+    SERVED_TOOL_TYPES,
+    AgentProfileItem,
+    McpItem,
+    McpServerItem,
+    ToolItem,
+)
 from trustgraph_flow.store import ConfigChange
 
-OBJECT_TYPES = frozenset({"tool", "mcp", "mcp-server", "agent-profile"})
+MODELS: dict[str, type[Item]] = {
+    "tool": ToolItem,
+    "mcp": McpItem,
+    "mcp-server": McpServerItem,
+    "agent-profile": AgentProfileItem,
+}
+LINKS = {"mcp-tool": "mcp-tool", "prompt": "template", "tool-service": "service"}
+"""For each type of tool the field that it can't do without."""
 MAX_VALUE_BYTES = 1024 * 1024
 MAX_NAME_CHARS = 1000
 
 
-def check(changes: Iterable[ConfigChange]) -> None:
-    """Raises BadRequest with every fault of every change; ``data["faults"]`` has them one by one."""
+def check(changes: Iterable[ConfigChange], *, force: bool = False) -> None:
+    """Raises BadRequest with every fault of every change; ``data["faults"]`` has them one by one.
+
+    With ``force`` only what can't be stored at all is a fault; an item that can't be used then disables
+    itself where it is read.
+    """
     faults = [
         {"type": change.type, "key": change.key, "fault": fault}
         for change in changes
-        for fault in faults_in(change)
+        for fault in faults_in(change, force=force)
     ]
     if faults:
         text = "; ".join(f"{fault['type']} {fault['key']!r}: {fault['fault']}" for fault in faults)
         raise BadRequest(f"Nothing was saved: {text}.", data={"faults": faults})
 
 
-def faults_in(change: ConfigChange) -> list[str]:
+def faults_in(change: ConfigChange, *, force: bool = False) -> list[str]:
     """The faults in plain words; [] for a change that may be saved."""
     faults = []
     if change.workspace.startswith("_"):
@@ -39,7 +61,7 @@ def faults_in(change: ConfigChange) -> list[str]:
         elif unstorable(name):
             faults.append(f"the {what} holds a NUL or half a surrogate pair; remove it")
     if change.value is not None:
-        faults += _value_faults(change.type, change.value)
+        faults += _value_faults(change.type, change.value, force)
     return faults
 
 
@@ -48,13 +70,14 @@ def unstorable(text: str) -> bool:
     return "\0" in text or any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _value_faults(type_: str, value: str) -> list[str]:
+def _value_faults(type_: str, value: str, force: bool) -> list[str]:
     if unstorable(value):
         return ["the value holds a NUL or half a surrogate pair; remove it"]
     size = len(value.encode())
     if size > MAX_VALUE_BYTES:
         return [f"the value is {size:,} bytes long; at most {MAX_VALUE_BYTES:,} are allowed"]
-    if type_ not in OBJECT_TYPES:
+    model = MODELS.get(type_)
+    if model is None or force:
         return []
     try:
         parsed = strict_json(value)
@@ -62,7 +85,28 @@ def _value_faults(type_: str, value: str) -> list[str]:
         return [f"the value must be a JSON object and is no JSON ({error})"]
     if not isinstance(parsed, dict):
         return [f"the value must be a JSON object, not {kind(parsed)}"]
-    return []
+    try:
+        item = model.model_validate(parsed)
+    except ValidationError as error:
+        return [faults_of(error)]
+    return _tool_faults(item) if isinstance(item, ToolItem) else []
+
+
+def _tool_faults(item: ToolItem) -> list[str]:
+    if item.type not in SERVED_TOOL_TYPES + FOREIGN_TOOL_TYPES:
+        return [f"the tool type {item.type!r} is unknown; known are {', '.join(SERVED_TOOL_TYPES)}"]
+    faults = []
+    if not item.name:
+        faults.append("the name is empty; agents call a tool by its name")
+    link = LINKS.get(item.type)
+    if link is not None and not getattr(item, link.replace("-", "_")):
+        faults.append(f"{link!r} is missing; a tool of type {item.type!r} needs it")
+    if item.type in LINKS:
+        try:
+            compile_signature(item.arguments, defs=item.defs)
+        except ArgumentsError as error:
+            faults.append(error.message.replace("\n", " "))
+    return faults
 
 
 def kind(value: Any) -> str:

@@ -61,9 +61,9 @@ class ConfigService:
             case "config":
                 return await self._config(workspace, body)
             case "put":
-                return await self._change(_puts(workspace, body), body.who)
+                return await self._change(_puts(workspace, body), body)
             case "delete":
-                return await self._change(_deletes(workspace, body), body.who)
+                return await self._change(_deletes(workspace, body), body)
             case _:
                 return await self._snapshot(request, body)
 
@@ -95,10 +95,10 @@ class ConfigService:
             await request.send({"version": version, "values": frame})
         return {"version": version, "values": last}
 
-    async def _change(self, changes: Sequence[ConfigChange], who: str | None) -> Body:
+    async def _change(self, changes: Sequence[ConfigChange], body: ConfigRequest) -> Body:
         """Once begun it is finished, notice included, even if the asker goes away meanwhile."""
-        check(changes)
-        task = asyncio.create_task(self._write(changes, who or ""))
+        check(changes, force=body.force)
+        task = asyncio.create_task(self._write(changes, body.who or ""))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
         return await asyncio.shield(task)

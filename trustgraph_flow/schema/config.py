@@ -39,7 +39,8 @@ class ConfigRequest(Message):
     """``snapshot`` is for our own watchers: every workspace, only the types asked for.
 
     It comes in as many frames as it needs, and without ``values`` where the store still has the version
-    ``unless_version``. ``who`` names the writer in the history; the gateway sets it.
+    ``unless_version``. ``who`` names the writer in the history; the gateway sets it. ``force`` saves items
+    that could not be used as they are.
     """
 
     operation: Literal["get", "list", "getvalues", "put", "delete", "config", "snapshot"]
@@ -50,6 +51,7 @@ class ConfigRequest(Message):
     types: list[str] | None = None
     unless_version: int | None = None
     who: str | None = None
+    force: bool = False
 
 
 class ConfigResponse(Message):
