@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from react_world import MakeWorld, call, final
+from react_world import HeldCall, MakeWorld, call, final
 
+from trustgraph_flow.schema.errors import BadRequest, Unavailable
 from trustgraph_flow.schema.mcp import McpToolRequest, McpToolResponse
 
 
@@ -149,6 +150,45 @@ async def test_a_failed_call_is_an_observation_marked_as_an_error(make_world: Ma
     seen = next(message for message in messages if message.message_type == "observation")
     assert (seen.content, seen.is_error, seen.reason) == ("quota used up", True, "tool-error")
     assert "quota used up" in world.prompts[1]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Unavailable("the server at http://127.0.0.1:9 can't be reached"), ("not-reached", "127.0.0.1:9")),
+        (BadRequest("no mcp item"), ("tool-error", "no mcp item")),
+        (ValueError("broken"), ("tool-error", "broken")),
+    ],
+    ids=["not reached", "refused", "a fault of the service"],
+)
+async def test_a_call_that_raises_is_an_observation_and_the_run_goes_on(
+    make_world: MakeWorld, error: Exception, said: tuple[str, str]
+) -> None:
+    def fail(_: McpToolRequest) -> McpToolResponse:
+        raise error
+
+    world = await make_world([call("list_servers"), final("could not")])
+    world.answer = fail
+    messages = await world.ask()
+    seen = next(message for message in messages if message.message_type == "observation")
+    assert (seen.is_error, seen.reason) == (True, said[0])
+    assert said[1] in seen.content
+    assert "Traceback" not in world.prompts[1]
+    assert messages[-1].content == "could not"
+
+
+async def test_a_call_beyond_the_time_of_its_tool_is_an_observation_and_the_run_goes_on(
+    make_world: MakeWorld,
+) -> None:
+    world = await make_world(
+        [call("slow"), final("too slow")], tools={"slow": {"arguments": [], "timeout": 0.05}}
+    )
+    world.answer = held = HeldCall()
+    messages = await world.ask()
+    seen = next(message for message in messages if message.message_type == "observation")
+    assert (seen.is_error, seen.reason) == (True, "timed-out")
+    assert messages[-1].content == "too slow"
+    await held.cancelled.wait()
 
 
 async def test_the_action_is_sent_to_the_client_before_its_observation(make_world: MakeWorld) -> None:
