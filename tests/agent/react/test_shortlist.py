@@ -39,7 +39,9 @@ async def test_old_observations_are_shortened_when_the_model_could_not_hold_them
 ) -> None:
     from trustgraph_flow.schema.mcp import McpToolResponse
 
-    world = await make_world([call("list_servers"), final("ok")], context_tokens=2000)
+    world = await make_world(
+        [call("list_servers"), final("ok")], tools={"list_servers": {}}, context_tokens=2000
+    )
     world.answer = lambda _: McpToolResponse(text="begin " + "x" * 50_000 + " end")
     await world.ask(run_id="r")
     assert len(world.prompts[1]) < 2000 * 3
@@ -48,3 +50,20 @@ async def test_old_observations_are_shortened_when_the_model_could_not_hold_them
     assert "x end" in world.prompts[1]
     returned = next(event for event in await world.events("r") if event.kind == "returned")
     assert len(returned.body["text"]) == 50_010
+
+
+async def test_a_model_with_a_small_context_is_shown_few_tools(make_world: MakeWorld) -> None:
+    world = await make_world([final("ok")], tools=TOOLS, context_tokens=4096)
+    await world.ask("rain", run_id="r")
+    prompted = next(event for event in await world.events("r") if event.kind == "prompted")
+    assert len(prompted.body["tools"]) == 2
+    assert "get_weather" in prompted.body["tools"]
+
+
+async def test_json_observations_are_shown_without_their_indentation(make_world: MakeWorld) -> None:
+    from trustgraph_flow.schema.mcp import McpToolResponse
+
+    world = await make_world([call("list_servers"), final("ok")])
+    world.answer = lambda _: McpToolResponse(text='{\n  "a  b": [\n    1.50,\n    "x\\n  y"\n  ]\n}')
+    await world.ask()
+    assert 'Observation: { "a  b": [ 1.50, "x\\n  y" ] }' in world.prompts[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ CHARACTERS_PER_TOKEN = 3.0
 REPLY_SHARE = 0.25
 """What of the model's context is left for its reply."""
 QUOTE = "| "
+_STRING_OR_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 SHORT = 300
 """Characters that an old observation keeps when the prompt would not fit."""
 EXCHANGE_CHARS = 2000
@@ -60,7 +62,8 @@ class Prompter:
         turns: Sequence[Turn] = run.turns
         if self.observation_chars is not None:
             turns = within(turns, self.observation_chars)
-        prompt = self._render(run, tools, turns, self.earlier, constrained, final)
+        facts = {"constrained": constrained, "final": final, "context_tokens": context_tokens}
+        prompt = self._render(run, tools, turns, self.earlier, facts)
         if context_tokens is None:
             return prompt
         budget = int(context_tokens * (1 - REPLY_SHARE) * CHARACTERS_PER_TOKEN)
@@ -69,7 +72,7 @@ class Prompter:
             return prompt
         turns, excess = shortened(turns, excess)
         earlier = dropped(self.earlier, excess)
-        return self._render(run, tools, turns, earlier, constrained, final)
+        return self._render(run, tools, turns, earlier, facts)
 
     def _render(
         self,
@@ -77,8 +80,7 @@ class Prompter:
         tools: Sequence[LoadedTool],
         turns: Sequence[Turn],
         earlier: Sequence[Exchange],
-        constrained: bool,
-        final: bool,
+        facts: Mapping[str, Any],
     ) -> str:
         return self.prompts.render(
             self.template,
@@ -88,8 +90,7 @@ class Prompter:
                 "history": [shown_turn(turn) for turn in turns],
                 "earlier": [shown_exchange(exchange) for exchange in earlier],
                 "additional_context": self.additional_context,
-                "constrained": constrained,
-                "final": final,
+                **facts,
             },
         )
 
@@ -97,6 +98,20 @@ class Prompter:
 def inline(text: str) -> str:
     """Text that stands behind a label: its first line as it is, each further one quoted."""
     return quote_block(text).removeprefix(QUOTE)
+
+
+def squeezed(text: str) -> str:
+    """JSON on one line, its strings and numbers untouched; any other text as it is.
+
+    Servers indent their JSON, and white space costs the model as many tokens as words do.
+    """
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return _STRING_OR_SPACE.sub(lambda found: found[1] or " ", text).strip()
 
 
 def shown_tool(tool: LoadedTool) -> Mapping[str, Any]:
@@ -113,7 +128,7 @@ def shown_turn(turn: Turn) -> Mapping[str, Any]:
         "thought": inline(turn.thought),
         "action": None if turn.action is None else inline(turn.action),
         "args": None if turn.arguments is None else json.dumps(turn.arguments, ensure_ascii=False),
-        "observation": inline(turn.observation or ""),
+        "observation": inline(squeezed(turn.observation or "")),
         "is_error": turn.is_error,
     }
 

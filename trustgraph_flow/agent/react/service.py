@@ -36,6 +36,9 @@ log = structlog.get_logger()
 WATCHED = ("tool", "mcp-schema", "tool-service", "prompt", "agent", "agent-profile")
 DEFAULT_PROFILE = "default"
 CAPABILITIES_SECONDS = 300.0
+TOKENS_PER_TOOL = 2048
+"""Context for each tool shown. The smallest models choose well between few only: of three tools, SmolLM2 with
+135M parameters took the wrong one where of two it took the right one."""
 PATIENCE_SECONDS = 1.0
 GRACE_SECONDS = 10.0
 """Given at the end of the process to runs under way, before they are left to other workers."""
@@ -247,13 +250,21 @@ class AgentService:
     def _offer(self, name: str, run: Run, settings: RunSettings) -> list[LoadedTool]:
         workspace = self._workspace(name)
         offered = workspace.tools.offered(run.groups, run.state)
-        if len(offered) <= settings.max_tools:
+        most = self._most_tools(settings)
+        if len(offered) <= most:
             return offered
         key = tuple(tool.key for tool in offered)
         shortlist = workspace.shortlists.get(key)
         if shortlist is None:
             shortlist = workspace.shortlists[key] = Shortlist(offered)
-        return shortlist.top(run.question, settings.max_tools, keep=run.used_tools)
+        return shortlist.top(run.question, most, keep=run.used_tools)
+
+    def _most_tools(self, settings: RunSettings) -> int:
+        """How many tools a prompt shows: what the profile says, and fewer to a model with a small context."""
+        known = self._capabilities.get(settings.model)
+        if known is None or known[1].context_tokens is None:
+            return settings.max_tools
+        return min(settings.max_tools, max(1, known[1].context_tokens // TOKENS_PER_TOOL))
 
     async def _describe(self, model: str | None, workspace: str, deadline: float) -> TextCompletionResponse:
         known = self._capabilities.get(model)

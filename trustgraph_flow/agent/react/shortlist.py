@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Sequence
 
@@ -22,6 +23,8 @@ class Shortlist:
         # Imported here: it brings numpy, which a workspace with few tools never needs.
         from bm25s import BM25
 
+        # It prints its progress through a logger that it sets to DEBUG.
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
         self.tools = list(tools)
         corpus = [
             _words(f"{tool.name} {tool.name} {tool.description} {tool.signature.text}") or ["-"]
