@@ -2,8 +2,8 @@
 
 Requests carry ``id``, ``reply-to``, ``attempt``, ``workspace`` and, where there is one, ``deadline`` (Unix
 seconds) and ``traceparent``; with ``last-only`` the asker wants no interim frames. Replies carry ``id``,
-``attempt``, ``seq`` (counts from 0), ``kind`` and, on the last one, ``end``. A reply of kind ``alive`` stands for
-many requests: its body lists [id, attempt] of each.
+``attempt``, ``seq`` (counts from 0), ``kind`` and, on the last one, ``end``. A reply of kind ``alive`` stands
+for many requests: its body lists [id, attempt] of each.
 """
 
 from __future__ import annotations
