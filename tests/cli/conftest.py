@@ -16,7 +16,8 @@ from aiohttp import web
 
 @dataclass
 class StubGateway:
-    """``items`` by workspace, type and key; ``answers`` by service; ``frames`` for a socket, to its end."""
+    """``items`` by workspace, type and key; ``answers`` by service, those of a list in turn; ``frames`` for a
+    socket, to its end."""
 
     url: str = ""
     token: str | None = None
@@ -64,7 +65,8 @@ class StubGateway:
     async def service(self, request: web.Request) -> web.Response:
         service = request.match_info["service"]
         self.requests.append((service, await request.json()))
-        return web.json_response(self.answers[service])
+        answer = self.answers[service]
+        return web.json_response(answer.pop(0) if isinstance(answer, list) else answer)
 
     async def socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from trustgraph_flow.cli import mcp_tools
 from trustgraph_flow.cli.mcp_tools import delete_mcp_tool, invoke_mcp_tool, set_mcp_tool, show_mcp_tools
 
 SECRET = "canary-7f3a"
@@ -134,3 +135,18 @@ def test_arguments_must_be_a_json_object(run: Any, gateway: Any, parameters: str
     assert outcome.status == 1
     assert "JSON" in outcome.err
     assert gateway.requests == []
+
+
+def test_a_sign_in_shows_its_page_once_and_ends_when_it_is_done(
+    gateway: Any, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_tools, "_SIGN_IN_POLL_SECONDS", 0)
+    waiting = {"text": "Open this page: http://a", "sign_in_page": "http://a"}
+    gateway.answers["mcp-tool"] = [waiting, waiting, {"text": "Signed in."}]
+    outcome = run(mcp_tools.sign_in_mcp, "-n", "locked")
+    assert outcome.out == "Open this page: http://a\nSigned in.\n"
+    assert gateway.requests[0][1]["operation"] == "sign-in"
+    gateway.answers["mcp-tool"] = {"text": "It failed.", "is_error": True, "fault": "credentials-refused"}
+    failed = run(mcp_tools.sign_in_mcp, "-n", "locked")
+    assert failed.status == 1
+    assert "It failed." in failed.err

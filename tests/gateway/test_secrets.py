@@ -38,7 +38,7 @@ def test_no_secret_is_left_in_what_is_shown() -> None:
         "args": ["-m", "server", "--key", MASK, f"--token={MASK}", f"API_KEY={MASK}", "--tz", "UTC",
                  f"https://h/?k={MASK}", "--auth", {"env": "KEY"}],
         "auth-token": MASK,
-        "oauth": {"client-secret": MASK, "client-id": MASK, "scopes": MASK},
+        "oauth": {"client-secret": MASK, "client-id": "me", "scopes": ["a"]},
         "timeout": 5,
     }  # fmt: skip
 
@@ -110,7 +110,16 @@ def test_a_mask_without_its_secret_is_a_fault(new: Any, stored: Any, named: str)
     assert named in faults[0]
 
 
-@pytest.mark.parametrize("change", [{"url": "http://evil/"}, {"command": "evil"}, {"args": []}, {"cwd": "/"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": "http://evil/"},
+        {"command": "evil"},
+        {"args": []},
+        {"cwd": "/"},
+        {"oauth": {"client-secret": MASK, "client-id": "me", "issuer": "http://evil/"}},
+    ],
+)
 def test_a_secret_is_not_kept_for_another_server(change: dict[str, Any]) -> None:
     shown = json.loads(mask(json.dumps(SERVER)))
     _, faults = restore(json.dumps({**shown, **change}), json.dumps(SERVER))

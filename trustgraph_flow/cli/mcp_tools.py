@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Annotated, Any
 
@@ -10,6 +11,8 @@ import typer
 from trustgraph_flow.cli._common import Client, Json, command, masked, print_json
 from trustgraph_flow.cli.text import clean, one_line, shorten, to_json
 from trustgraph_flow.schema.errors import BadRequest, TrustGraphError
+
+_SIGN_IN_POLL_SECONDS = 1.0
 
 Id = Annotated[str, typer.Option("--id", "-i", help="The id of the MCP tool.")]
 
@@ -116,6 +119,28 @@ async def invoke_mcp_tool(
         print(clean(text))
     if failed:
         raise TrustGraphError(f"the tool {name} failed ({result.fault or 'tool-error'}): {text}")
+
+
+@command("tg-sign-in-mcp")
+async def sign_in_mcp(
+    client: Client,
+    name: Annotated[str, typer.Option("--name", "-n", help="The id of the MCP server or tool.")],
+    flow: Annotated[str, typer.Option("--flow-id", "-f", help="The flow that serves MCP tools.")] = "default",
+) -> None:
+    """Sign in at an MCP server that asks for it: prints the page to open, and waits until that is done."""
+    shown = False
+    while True:
+        answer = await client.sign_in_mcp(name, flow=flow)
+        text = clean(answer.text or "")
+        if answer.is_error:
+            raise TrustGraphError(text)
+        if answer.sign_in_page is None:
+            print(text)
+            return
+        if not shown:
+            print(text, flush=True)
+        shown = True
+        await asyncio.sleep(_SIGN_IN_POLL_SECONDS)
 
 
 def _parameters(text: str) -> dict[str, Any]:

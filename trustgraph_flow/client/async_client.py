@@ -230,6 +230,14 @@ class AsyncClient:
         request = _given(name=name, parameters=dict(parameters or {}), timeout=timeout)
         return self._transport.parsed(McpToolResponse, await self._service("mcp-tool", flow, request))
 
+    async def sign_in_mcp(self, name: str, *, flow: str = DEFAULT_FLOW) -> McpToolResponse:
+        """Begins a sign-in at the server of an ``mcp`` or ``mcp-server`` item, or tells how it stands.
+
+        ``sign_in_page`` is there while a person has to open it; a sign-in that failed has ``is_error``.
+        """
+        request = {"operation": "sign-in", "name": name}
+        return self._transport.parsed(McpToolResponse, await self._service("mcp-tool", flow, request))
+
     async def prompt(
         self, template: str, variables: Mapping[str, Any] | None = None, *, flow: str = DEFAULT_FLOW
     ) -> PromptResponse:

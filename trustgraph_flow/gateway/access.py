@@ -18,8 +18,10 @@ log = structlog.get_logger()
 
 HEALTH = "/api/v1/health"
 SOCKET = "/api/v1/socket"
-OPEN_PATHS = frozenset({HEALTH, SOCKET})
-"""Without a token in the headers; the socket asks for it in its first frame."""
+SIGN_IN = "/api/v1/sign-in"
+OPEN_PATHS = frozenset({HEALTH, SOCKET, SIGN_IN})
+"""Without a token in the headers. The socket asks for it in its first frame; a browser that comes back from
+a sign-in has none, and the ``state`` that it brings can't be guessed."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",

@@ -18,6 +18,8 @@ SECRET_TYPES = frozenset({"mcp", "mcp-server"})
 _HOLDERS = ("headers", "env")
 _TARGET = ("url", "server", "command", "args", "cwd")
 """The fields that say who gets the secret."""
+_PLAIN = frozenset({"oauth", "auth-method"})
+"""They sound like a secret and only hold one, or none."""
 _SECRET_NAME = re.compile(r"(?i)auth|bearer|cookie|credential|key|passw|secret|signature|token")
 _ASSIGNED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _QUERY_VALUE = re.compile(r"(?<==)[^&]+|(?<![^&])[^&=]+(?![^&])")
@@ -46,9 +48,15 @@ def restore(text: str, stored: str | None) -> tuple[str, list[str]]:
         return text, ["holds the mask instead of an item"]
     faults: list[str] = []
     restored = _restore(new, old or {}, faults)
-    if not faults and any(restored.get(field) != (old or {}).get(field) for field in _TARGET):
+    if not faults and _recipients(restored) != _recipients(old or {}):
         faults.append("names another server or command than before: give its secrets anew")
     return _text(restored), faults
+
+
+def _recipients(item: dict[str, Any]) -> list[Any]:
+    oauth = item.get("oauth")
+    issuer = oauth.get("issuer") if isinstance(oauth, dict) else None
+    return [*(item.get(field) for field in _TARGET), issuer]
 
 
 def _restore(
@@ -89,7 +97,7 @@ def _masked(key: str, value: Any, *, hidden: bool) -> Any:
 
 
 def _is_secret(key: str) -> bool:
-    return key in _HOLDERS or bool(_SECRET_NAME.search(key))
+    return key in _HOLDERS or (key not in _PLAIN and bool(_SECRET_NAME.search(key)))
 
 
 def _masked_words(words: list[Any]) -> list[Any]:

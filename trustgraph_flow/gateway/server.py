@@ -14,14 +14,15 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from trustgraph_flow import __version__
 from trustgraph_flow.bus import Bus
 from trustgraph_flow.schema.errors import SetupError
+from trustgraph_flow.schema.mcp import SIGN_IN_CHANNEL, SignInReturn
 
-from .access import HEALTH, SOCKET, add_headers, answer, guard
+from .access import HEALTH, SIGN_IN, SOCKET, add_headers, answer, guard
 from .dispatch import Dispatcher, workspace_of
 from .readiness import Prober
 from .services import CONFIG, FLOW_SERVICES, Service
 from .settings import GatewaySettings
 from .socket_session import SocketSession
-from .wire import read_object
+from .wire import parse, read_object
 
 PAGE = Path(__file__).parent / "static" / "index.html"
 SHUTDOWN_SECONDS = 3.0
@@ -35,6 +36,7 @@ class Gateway:
     def __init__(self, bus: Bus, settings: GatewaySettings | None = None) -> None:
         self.settings = settings or GatewaySettings()
         self.url = ""
+        self._bus = bus
         self._dispatcher = Dispatcher(bus)
         self._prober = Prober(bus)
         self._page = PAGE.read_bytes()
@@ -70,6 +72,7 @@ class Gateway:
         app.router.add_get("/api/v1/ready", self._ready)
         app.router.add_get("/api/metrics", self._metrics)
         app.router.add_get(SOCKET, self._socket)
+        app.router.add_get(SIGN_IN, self._signed_in)
         app.router.add_post("/api/v1/config", self._config)
         app.router.add_post("/api/v1/flow/{flow}/service/{service}", self._flow_service)
         return app
@@ -86,6 +89,13 @@ class Gateway:
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _signed_in(self, request: web.Request) -> web.Response:
+        """Where the sign-in page of an MCP server sends the browser back to."""
+        brought = parse(SignInReturn, dict(request.query))
+        await self._bus.broadcast(SIGN_IN_CHANNEL, brought)
+        text = "You can close this page." if brought.code else "The sign-in was refused; close this page."
+        return web.Response(text=text)
 
     async def _config(self, request: web.Request) -> web.Response:
         return await self._ask(CONFIG, request)

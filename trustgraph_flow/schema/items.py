@@ -42,6 +42,22 @@ class McpItem(Item):
     timeout: float | None = None
 
 
+class McpOAuth(Item):
+    """How to sign in at a server that asks for it.
+
+    ``authorization-code`` has a person sign in once, ``client-credentials`` takes ``client_id`` and
+    ``client_secret``. The secret is sent to the ``issuer`` only (the server itself). ``auth_method`` is how.
+    """
+
+    flow: Literal["authorization-code", "client-credentials"] = "authorization-code"
+    client_id: str | None = None
+    client_secret: Any = None
+    scopes: str | list[str] = ""
+    issuer: str | None = None
+    auth_method: Literal["basic", "post"] = "basic"
+    redirect_uri: str = "http://localhost:8888/api/v1/sign-in"
+
+
 class McpServerItem(Item):
     """An ``mcp-server`` item: one connection shared by many tools. ``timeout`` is in seconds.
 
@@ -59,6 +75,7 @@ class McpServerItem(Item):
     mode: Literal["auto", "legacy"] = "auto"
     timeout: float | None = None
     pin: bool = False
+    oauth: McpOAuth | None = None
 
 
 class McpSchemaItem(Item):

@@ -12,11 +12,13 @@ from .base import Message
 class McpToolRequest(Message):
     """One call. ``name`` is the key of an ``mcp`` item; ``parameters`` go out as one dict, as they are.
 
+    ``discover`` lists the tools of the server of an ``mcp`` or ``mcp-server`` item, and ``sign-in`` begins
+    a sign-in at it or tells how the one that was begun stands.
     ``call_id`` names this call for the journal; a second request with the same id never runs the tool again.
     ``timeout`` is in seconds.
     """
 
-    operation: Literal["call", "discover"] = "call"
+    operation: Literal["call", "discover", "sign-in"] = "call"
     name: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
     call_id: str | None = None
@@ -43,7 +45,8 @@ class McpToolResponse(Message):
 
     ``text`` is what the model reads. ``fault`` is None for a success; a tool's own error has
     ``is_error`` and ``fault == "tool-error"``. ``duration_ms`` is wall time in the service. An interim
-    frame has ``progress`` alone: ``{"progress", "total"?, "message"?}``.
+    frame has ``progress`` alone: ``{"progress", "total"?, "message"?}``. ``sign_in_page`` is the page that a
+    person has to open; absent when there is nothing left to do.
     """
 
     text: str | None = None
@@ -55,3 +58,17 @@ class McpToolResponse(Message):
     duration_ms: float | None = None
     tools: list[dict[str, Any]] | None = None
     progress: dict[str, Any] | None = None
+    sign_in_page: str | None = None
+
+
+SIGN_IN_CHANNEL = "mcp-sign-in"
+
+
+class SignInReturn(Message):
+    """What a browser brought back from a sign-in page. The ``code`` is worth nothing without the verifier,
+    which stays with the process that began the sign-in."""
+
+    state: str
+    code: str | None = None
+    iss: str | None = None
+    error: str | None = None

@@ -74,6 +74,7 @@ class RawHttp:
         self.cancelled = asyncio.Event()
         self.arrived = asyncio.Event()
         self.port = 0
+        self.routes: list[web.RouteDef] = []
         self._runner: web.AppRunner | None = None
 
     @property
@@ -86,6 +87,7 @@ class RawHttp:
     async def start(self, port: int = 0) -> None:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/mcp", self._post)
+        app.add_routes(self.routes)
         if self.delete is not None:
             app.router.add_delete("/mcp", self.delete)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import httpx2
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import Tool
 
@@ -44,12 +45,14 @@ class Connection:
         limits: Limits | None = None,
         guard: ChildGuard | None = None,
         on_catalogue: OnCatalogue = _nobody,
+        auth: httpx2.Auth | None = None,
     ) -> None:
         self.target = target
         self._limits = limits or Limits()
         self._guard = guard if guard is not None else ChildGuard()
         self._guard_is_ours = guard is None
         self._on_catalogue = on_catalogue
+        self._auth = auth
         self._slots = asyncio.Semaphore(self._limits.calls_at_once)
         self._link: Link | None = None
         self._old: set[Link] = set()
@@ -155,7 +158,9 @@ class Connection:
             if link is not None:
                 self._drop(link)
             self._respect_pause()
-            link = self._link = Link(self.target, self._mode, self._limits, self._guard, self._on_catalogue)
+            link = self._link = Link(
+                self.target, self._mode, self._limits, self._guard, self._on_catalogue, self._auth
+            )
         try:
             await asyncio.shield(link.ready)
         except McpFault as fault:
@@ -165,13 +170,17 @@ class Connection:
                 return await self._open_link()
             self._count_failure(link, fault)
             raise McpFault(fault.kind, fault.message) from None
-        self._failures = 0
-        self._last_fault = None
+        self.try_again()
         return link
 
     def _respect_pause(self) -> None:
         if self._last_fault is not None and asyncio.get_running_loop().time() < self._not_before:
             raise McpFault(self._last_fault.kind, self._last_fault.message)
+
+    def try_again(self) -> None:
+        """Ends the pause after a failure: what was in the way is mended."""
+        self._failures = 0
+        self._last_fault = None
 
     def _count_failure(self, link: Link, fault: McpFault) -> None:
         if self._link is not link:

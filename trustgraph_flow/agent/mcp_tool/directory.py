@@ -21,7 +21,7 @@ from trustgraph_flow.config import ConfigView
 from trustgraph_flow.schema.items import McpItem, McpServerItem, ToolItem
 
 from .stdio import Command
-from .target import Target
+from .target import OAuth, Target
 
 TYPES = ("mcp", "mcp-server", "mcp-schema", "tool")
 """The item types that are read here."""
@@ -169,7 +169,8 @@ def _read_server(workspace: str, key: str, text: str, named: bool) -> Target:
     if (item.url is None) == (item.command is None):
         raise ItemFault('it needs either "url" or "command"' + ("" if named else ' (or "server")'))
     token = _value("auth-token", item.auth_token) if item.auth_token else ""
-    secrets = [token]
+    oauth = _read_oauth(item)
+    secrets = [token, oauth.client_secret or "" if oauth is not None else ""]
     if item.url is not None:
         headers = {name: _value(f"headers.{name}", value) for name, value in item.headers.items()}
         if token and not any(name.lower() == "authorization" for name in headers):
@@ -186,6 +187,7 @@ def _read_server(workspace: str, key: str, text: str, named: bool) -> Target:
             headers=tuple(sorted(headers.items())),
             mode=item.mode if item.transport != "sse" else "legacy",
             sse=item.transport == "sse",
+            oauth=oauth,
             secrets=_masked(secrets),
         )
     argv = [_value(f"args.{place}", value) for place, value in enumerate(item.args)]
@@ -200,6 +202,34 @@ def _read_server(workspace: str, key: str, text: str, named: bool) -> Target:
         command=command,
         mode=item.mode,
         secrets=_masked([*secrets, *env.values(), *_secret_arguments(argv)]),
+    )
+
+
+def _read_oauth(item: McpServerItem) -> OAuth | None:
+    given = item.oauth
+    if given is None:
+        return None
+    if item.url is None:
+        raise ItemFault('oauth: only a server with a "url" can be signed in at')
+    if item.auth_token or any(name.lower() == "authorization" for name in item.headers):
+        raise ItemFault('oauth: it can\'t stand beside "auth-token" or an Authorization header')
+    secret = _value("oauth.client-secret", given.client_secret) if given.client_secret else None
+    if given.flow == "client-credentials" and not (given.client_id and secret):
+        raise ItemFault('oauth: the flow client-credentials needs "client-id" and "client-secret"')
+    if secret and not given.client_id:
+        raise ItemFault('oauth: "client-secret" needs its "client-id"')
+    for name, url in (("issuer", given.issuer), ("redirect-uri", given.redirect_uri)):
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ItemFault(f"oauth.{name}: it has to begin with http:// or https://")
+    scopes = given.scopes if isinstance(given.scopes, str) else " ".join(given.scopes)
+    return OAuth(
+        flow=given.flow,
+        client_id=given.client_id,
+        client_secret=secret,
+        scopes=scopes,
+        issuer=given.issuer,
+        auth_method="client_secret_post" if given.auth_method == "post" else "client_secret_basic",
+        redirect_uri=given.redirect_uri,
     )
 
 

@@ -61,7 +61,31 @@ def credentials_refused(server: str, status: int) -> McpFault:
     return McpFault(
         "credentials-refused",
         f'The server "{server}" refused the credentials (HTTP {status}). The call did not run; an operator '
-        "has to correct the token or headers in the server's config item.",
+        'has to correct the token, headers or "oauth" in the server\'s config item.',
+    )
+
+
+def oauth_wanted(server: str) -> McpFault:
+    return McpFault(
+        "credentials-refused",
+        f'The server "{server}" asks for a sign-in by OAuth. The call did not run; an operator has to give '
+        'its config item an "oauth", or an "auth-token".',
+    )
+
+
+def sign_in_needed(server: str) -> McpFault:
+    return McpFault(
+        "credentials-refused",
+        f'The server "{server}" asks for a sign-in by a person. The call did not run; an operator has to '
+        "sign in with tg-sign-in-mcp.",
+    )
+
+
+def sign_in_failed(server: str, why: str) -> McpFault:
+    return McpFault(
+        "credentials-refused",
+        f'The sign-in at the server "{server}" failed: {short(why)}. The call did not run; an operator has '
+        'to correct "oauth" in the server\'s config item.',
     )
 
 

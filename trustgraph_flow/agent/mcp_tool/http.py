@@ -78,9 +78,10 @@ class GuardedClient(httpx2.AsyncClient):
     """``fault_of`` tells what an MCPError that came through here really was; ``suspect`` is set once the
     server has answered in a way that makes a fresh start the better next step."""
 
-    def __init__(self, server: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, server: str, headers: Mapping[str, str], auth: httpx2.Auth | None = None) -> None:
         super().__init__(
             headers=dict(headers),
+            auth=auth,
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_SECONDS),
         )
@@ -105,7 +106,7 @@ class GuardedClient(httpx2.AsyncClient):
         if request.method == "DELETE":
             return await self._end_session(request, options)
         if request.method != "POST":
-            return await super().send(request, **options)
+            return await self._follow(request, options)
         message = json.loads(request.content)
         method, id = message.get("method"), message.get("id")
         if method is not None and id is not None:
@@ -118,19 +119,27 @@ class GuardedClient(httpx2.AsyncClient):
         chore.add_done_callback(self._chores.discard)
         return httpx2.Response(202, request=request)
 
+    async def _follow(self, request: httpx2.Request, options: dict[str, Any]) -> httpx2.Response:
+        """A stream of notices, which is nothing to fail for."""
+        try:
+            return await super().send(request, **options)
+        except McpFault as fault:
+            log.debug("mcp notices not followed", server=self._server, why=fault.message)
+            return httpx2.Response(401, request=request)
+
     async def _end_session(self, request: httpx2.Request, options: dict[str, Any]) -> httpx2.Response:
         """A courtesy that no server can hold up."""
         try:
             async with asyncio.timeout(NOTIFY_SECONDS):
                 return await super().send(request, **options)
-        except (httpx2.HTTPError, TimeoutError):
+        except (httpx2.HTTPError, TimeoutError, McpFault):
             return httpx2.Response(204, request=request)
 
     async def _notify(self, request: httpx2.Request) -> None:
         try:
             async with asyncio.timeout(NOTIFY_SECONDS):
                 response = await super().send(request)
-        except (httpx2.HTTPError, TimeoutError) as error:
+        except (httpx2.HTTPError, TimeoutError, McpFault) as error:
             log.debug("mcp notification not delivered", server=self._server, why=type(error).__name__)
         else:
             if response.status_code >= 400:
@@ -154,13 +163,18 @@ class GuardedClient(httpx2.AsyncClient):
                     streaming = isinstance(reply.stream, _Events)
                     return reply
                 return self._fault(request, post, faults.cancelled(self._server))
+            except McpFault as fault:
+                self.suspect = True
+                return self._fault(request, post, fault)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-                return self._fault(request, post, self._transport_fault(error))
+                return self._fault(request, post, self._transport_fault(request, error))
         finally:
             if not streaming:
                 self._forget(post)
 
-    def _transport_fault(self, error: Exception) -> McpFault:
+    def _transport_fault(self, request: httpx2.Request, error: Exception) -> McpFault:
+        if isinstance(error, httpx2.HTTPError) and getattr(error, "_request", request) is not request:
+            return faults.not_reached(self._server, "its sign-in server did not answer")
         match error:
             case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError():
                 why = (
@@ -208,6 +222,9 @@ class GuardedClient(httpx2.AsyncClient):
         in_session = _SESSION_HEADER in request.headers
         if status in (401, 403):
             self.suspect = True
+            anonymous = status == 401 and "authorization" not in request.headers
+            if anonymous and "resource_metadata" in response.headers.get("www-authenticate", ""):
+                return self._fault(request, post, faults.oauth_wanted(self._server))
             return self._fault(request, post, faults.credentials_refused(self._server, status))
         if status == 404 and in_session:
             self.suspect = True
@@ -325,3 +342,5 @@ def keep_urls_out_of_logs() -> None:
     """Libraries below log every URL, and with it the credentials of its query, at level info or debug."""
     for name in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # It logs failed sign-ins with what was received; we say why by ourselves.
+    logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL + 1)

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from typing import Any, Literal
 
+import httpx2
 import structlog
 from mcp.client.session import ClientSession, IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
@@ -123,6 +124,7 @@ class Link:
         limits: Limits,
         guard: ChildGuard,
         on_catalogue: Callable[[Catalogue], Awaitable[None]],
+        auth: httpx2.Auth | None = None,
     ) -> None:
         self.target = target
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -134,6 +136,7 @@ class Link:
         self._limits = limits
         self._guard = guard
         self._on_catalogue = on_catalogue
+        self._auth = auth
         self._child = ChildState()
         self._client: GuardedClient | None = None
         self._dispatcher: _Dispatcher | None = None
@@ -300,8 +303,8 @@ class Link:
         assert self.target.url is not None
         if self.target.sse:
             headers = dict(self.target.headers)
-            return sse_transport(self.target.label, self.target.url, headers, self._lost)
-        self._client = GuardedClient(self.target.label, dict(self.target.headers))
+            return sse_transport(self.target.label, self.target.url, headers, self._auth, self._lost)
+        self._client = GuardedClient(self.target.label, dict(self.target.headers), self._auth)
         stack.push_async_callback(self._client.aclose)
         return streamable_http_client(
             self.target.url, http_client=self._client, max_sse_event_size=MAX_BODY_BYTES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from mcp_types import Tool
 
 from trustgraph_flow.bus import Bus, Request, Serving
 from trustgraph_flow.config import ConfigView, ConfigWatcher
-from trustgraph_flow.schema.errors import NotFound
+from trustgraph_flow.schema.errors import BadRequest, NotFound
 from trustgraph_flow.schema.mcp import McpToolRequest, McpToolResponse
 from trustgraph_flow.store import Store
 
@@ -27,9 +28,11 @@ from .guard import ChildGuard
 from .http import keep_urls_out_of_logs
 from .journal import JournaledCall, Once
 from .limits import Limits
+from .oauth import Ask, SignInAuth
 from .progress import ProgressFrames
 from .results import NotAResult, read_result
 from .schemas import SchemaWriter, schema_item
+from .sign_ins import PERSON_SECONDS, SignIns
 from .target import Target
 
 log = structlog.get_logger(__name__)
@@ -50,6 +53,7 @@ class McpToolService:
         self._bus = bus
         self._limits = limits or Limits()
         self._concurrency = concurrency
+        self._store = store
         self._once = Once(store.calls)
         self._schemas = SchemaWriter(bus)
         self._guard = ChildGuard()
@@ -60,11 +64,13 @@ class McpToolService:
         self._retiring: set[Connection] = set()
         self._discoveries: dict[Target, asyncio.Task[None]] = {}
         self._chores: set[asyncio.Task[Any]] = set()
+        self._sign_ins = SignIns(bus)
         self._watcher = ConfigWatcher(bus, TYPES, self._apply)
         self._serving: Serving | None = None
 
     async def start(self) -> None:
         keep_urls_out_of_logs()
+        await self._sign_ins.start()
         await self._watcher.start()
         self._serving = await self._bus.serve("mcp-tool", self._handle, concurrency=self._concurrency)
 
@@ -73,6 +79,7 @@ class McpToolService:
         await self._watcher.close()
         if self._serving is not None:
             await self._serving.close()
+        await self._sign_ins.close()
         tasks = [*self._discoveries.values(), *self._chores]
         for task in tasks:
             task.cancel()
@@ -113,7 +120,10 @@ class McpToolService:
         async def listed(catalogue: Catalogue) -> None:
             await self._listed(target, catalogue)
 
-        return Connection(target, self._limits, self._guard, listed)
+        return Connection(target, self._limits, self._guard, listed, self._auth(target))
+
+    def _auth(self, target: Target, ask: Ask | None = None) -> SignInAuth | None:
+        return SignInAuth(target, self._store.sign_ins, ask) if target.oauth is not None else None
 
     async def _discover(self, target: Target) -> None:
         """Lists a server's tools once, however long it takes to be there. The listing tells ``_listed``."""
@@ -149,7 +159,9 @@ class McpToolService:
         body = request.parse(McpToolRequest)
         try:
             if body.operation == "discover":
-                return await self._tools_of(request.workspace, body.name)
+                return await self._tools_of(self._server(request.workspace, body.name))
+            if body.operation == "sign-in":
+                return await self._sign_in(self._server(request.workspace, body.name))
             entry = self._directory.find(request.workspace, body.name)
         except ItemFault as fault:
             return faults.response(
@@ -228,15 +240,42 @@ class McpToolService:
                 return _unfit(response, entry, wrong)
         return response
 
-    async def _tools_of(self, workspace: str, name: str) -> McpToolResponse:
-        """Every tool of the server that an ``mcp`` item, or an ``mcp-server`` item, leads to."""
+    def _server(self, workspace: str, name: str) -> Target:
+        """The server that an ``mcp`` item, or an ``mcp-server`` item, leads to."""
         entry = self._directory.find(workspace, name)
         target = entry.target if entry is not None else self._directory.server(workspace, name)
         if target is None:
             raise NotFound(f'there is no mcp or mcp-server item "{name}" in the workspace "{workspace}"')
+        return target
+
+    async def _sign_in(self, target: Target) -> McpToolResponse:
+        if target.oauth is None:
+            raise BadRequest(f'the config item of "{target.label}" has no "oauth" to sign in by')
+
+        async def sign_in(ask: Ask) -> None:
+            limits = replace(self._limits, connect=PERSON_SECONDS)
+            connection = Connection(target, limits, self._guard, auth=self._auth(target, ask))
+            try:
+                await connection.catalogue()
+            finally:
+                await connection.close()
+            if (held := self._connections.get(target)) is not None:
+                held.try_again()
+
+        try:
+            page = await self._sign_ins.page(target, sign_in)
+        except McpFault as fault:
+            return faults.response(fault.masked(target.secrets))
+        if page is None:
+            return McpToolResponse(text=f'Signed in at "{target.label}".')
+        return McpToolResponse(
+            text=f'Open this page to sign in at "{target.label}": {page}', sign_in_page=page
+        )
+
+    async def _tools_of(self, target: Target) -> McpToolResponse:
         connection = self._connections.get(target)
         passing = connection is None
-        connection = connection or Connection(target, self._limits, self._guard)
+        connection = connection or Connection(target, self._limits, self._guard, auth=self._auth(target))
         try:
             catalogue = await connection.catalogue()
         except McpFault as fault:

@@ -14,6 +14,7 @@ import httpx2
 from mcp.client.sse import sse_client
 
 from . import faults
+from .faults import McpFault
 from .http import CONNECT_SECONDS, KEEPALIVE_SECONDS, cause
 
 POST_SECONDS = 10.0
@@ -21,9 +22,12 @@ POST_SECONDS = 10.0
 
 
 class _Client(httpx2.AsyncClient):
-    def __init__(self, headers: Mapping[str, str], on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self, headers: Mapping[str, str], auth: httpx2.Auth | None, on_lost: Callable[[], None]
+    ) -> None:
         super().__init__(
             headers=dict(headers),
+            auth=auth,
             timeout=httpx2.Timeout(POST_SECONDS, connect=CONNECT_SECONDS, read=None),
             limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_SECONDS),
         )
@@ -35,7 +39,7 @@ class _Client(httpx2.AsyncClient):
         request.extensions["timeout"]["read"] = POST_SECONDS
         try:
             response = await super().send(request, **options)
-        except httpx2.HTTPError:
+        except (httpx2.HTTPError, McpFault):
             self._on_lost()
             raise
         if response.status_code >= 300:
@@ -45,7 +49,11 @@ class _Client(httpx2.AsyncClient):
 
 @asynccontextmanager
 async def sse_transport(
-    server: str, url: str, own_headers: Mapping[str, str], on_lost: Callable[[], None]
+    server: str,
+    url: str,
+    own_headers: Mapping[str, str],
+    own_auth: httpx2.Auth | None,
+    on_lost: Callable[[], None],
 ) -> AsyncIterator[tuple[Any, Any]]:
     """The streams of a server; ``on_lost`` is called when it does not take a message. Raises McpFault."""
 
@@ -54,7 +62,7 @@ async def sse_transport(
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        return _Client(own_headers, on_lost)
+        return _Client(own_headers, own_auth, on_lost)
 
     entered = False
     try:

@@ -9,6 +9,19 @@ from .stdio import Command
 
 
 @dataclass(frozen=True, slots=True)
+class OAuth:
+    """How we sign in at a server: see the ``oauth`` of its item. ``scopes`` are divided by spaces."""
+
+    flow: Literal["authorization-code", "client-credentials"]
+    client_id: str | None
+    client_secret: str | None = field(repr=False)
+    scopes: str
+    issuer: str | None
+    auth_method: Literal["client_secret_basic", "client_secret_post"]
+    redirect_uri: str
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """Either ``url`` (with ``headers``) or ``command`` is set. ``label`` names the server in texts and
     logs."""
@@ -21,5 +34,6 @@ class Target:
     mode: Literal["auto", "legacy"] = "auto"
     sse: bool = False
     """Whether ``url`` speaks the old HTTP+SSE transport."""
+    oauth: OAuth | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Credentials, which no text that leaves us may hold."""
