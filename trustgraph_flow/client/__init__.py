@@ -2,7 +2,7 @@
 
 from .async_client import AsyncClient
 from .settings import DEFAULT_URL, ClientSettings
-from .stored import ConfigContents, Stored
+from .stored import ConfigContents, Download, Stored
 from .sync_client import Client
 from .transport import CredentialsRefused
 
@@ -13,5 +13,6 @@ __all__ = [
     "ClientSettings",
     "ConfigContents",
     "CredentialsRefused",
+    "Download",
     "Stored",
 ]

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 from trustgraph_flow.schema.agent import AgentMessage
 from trustgraph_flow.schema.config import DEFAULT_WORKSPACE, ConfigResponse, ConfigValue
@@ -17,7 +18,7 @@ from trustgraph_flow.schema.mcp import McpToolResponse
 from trustgraph_flow.schema.prompt import PromptResponse
 
 from .settings import DEFAULT_URL, ClientSettings
-from .stored import ConfigContents, ItemT, Stored, read_item, write_item
+from .stored import ConfigContents, Download, ItemT, Stored, read_item, write_item
 from .transport import Transport
 
 DEFAULT_FLOW = "default"
@@ -229,6 +230,12 @@ class AsyncClient:
         """``name`` is the key of an ``mcp`` item. A tool's own failure is a response with ``is_error``."""
         request = _given(name=name, parameters=dict(parameters or {}), timeout=timeout)
         return self._transport.parsed(McpToolResponse, await self._service("mcp-tool", flow, request))
+
+    async def artifact(self, id: str) -> Download:
+        """What a tool returned and a reply could not hold; the notes in its text name the id. Raises
+        NotFound."""
+        path = f"api/v1/artifacts/{quote(id, safe='')}"
+        return await self._transport.download(path, workspace=self.settings.workspace)
 
     async def sign_in_mcp(self, name: str, *, flow: str = DEFAULT_FLOW) -> McpToolResponse:
         """Begins a sign-in at the server of an ``mcp`` or ``mcp-server`` item, or tells how it stands.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -22,6 +22,15 @@ class Stored(Generic[ItemT]):
     value: str
     item: ItemT | None = None
     fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """An artifact: ``name`` is a file name, and holds no folders."""
+
+    name: str
+    mime_type: str
+    data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,7 @@ class Client:
     invoke_agent = _iterating(AsyncClient.invoke_agent)
     ask = _blocking(AsyncClient.ask)
     invoke_mcp_tool = _blocking(AsyncClient.invoke_mcp_tool)
+    artifact = _blocking(AsyncClient.artifact)
     sign_in_mcp = _blocking(AsyncClient.sign_in_mcp)
     prompt = _blocking(AsyncClient.prompt)
     text_completion = _blocking(AsyncClient.text_completion)

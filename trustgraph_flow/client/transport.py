@@ -22,6 +22,7 @@ from trustgraph_flow.schema.errors import (
 )
 
 from .settings import ClientSettings
+from .stored import Download
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -59,6 +60,16 @@ class Transport:
 
     async def get_text(self, path: str) -> str:
         return (await self._send("GET", path)).decode("utf-8", "replace")
+
+    async def download(self, path: str, **query: str) -> Download:
+        response, content = await self._exchange("GET", path, query=query)
+        name = response.content_disposition and response.content_disposition.filename
+        if not name:
+            answer = _json_object(content, self.settings.url)
+            if isinstance(answer.get("error"), dict):
+                raise from_wire(answer["error"])
+            raise _no_gateway(self.settings.url, "it answered a download with something else")
+        return Download(name.replace("/", "_"), response.content_type, content)
 
     async def frames(
         self, service: str, flow: str, request: dict[str, Any]
@@ -120,12 +131,24 @@ class Transport:
         timeout: float | None = None,
         accept: tuple[int, ...] = (),
     ) -> bytes:
+        return (await self._exchange(method, path, body, timeout, accept))[1]
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        timeout: float | None = None,
+        accept: tuple[int, ...] = (),
+        query: dict[str, str] | None = None,
+    ) -> tuple[aiohttp.ClientResponse, bytes]:
         seconds = timeout or self.settings.timeout
         headers = {"Authorization": f"Bearer {self.settings.token}"} if self.settings.token else {}
         with self._told(seconds):
             async with self._connection().request(
                 method,
                 self._base / path,
+                params=query,
                 json=body,
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=seconds),
@@ -133,7 +156,7 @@ class Transport:
                 content = await response.read()
                 if response.status != 200 and response.status not in accept:
                     self._raise_for(response, content)
-                return content
+                return response, content
 
     def _raise_for(self, response: aiohttp.ClientResponse, content: bytes) -> None:
         """Our gateway puts a text under ``error`` beside every status that is not 200."""

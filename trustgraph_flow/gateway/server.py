@@ -17,6 +17,7 @@ from trustgraph_flow.schema.errors import SetupError
 from trustgraph_flow.schema.mcp import SIGN_IN_CHANNEL, SignInReturn
 
 from .access import HEALTH, SIGN_IN, SOCKET, add_headers, answer, guard
+from .artifacts import ARTIFACT, download
 from .dispatch import Dispatcher, workspace_of
 from .readiness import Prober
 from .services import CONFIG, FLOW_SERVICES, Service
@@ -73,6 +74,7 @@ class Gateway:
         app.router.add_get("/api/metrics", self._metrics)
         app.router.add_get(SOCKET, self._socket)
         app.router.add_get(SIGN_IN, self._signed_in)
+        app.router.add_get(ARTIFACT, self._artifact)
         app.router.add_post("/api/v1/config", self._config)
         app.router.add_post("/api/v1/flow/{flow}/service/{service}", self._flow_service)
         return app
@@ -96,6 +98,9 @@ class Gateway:
         await self._bus.broadcast(SIGN_IN_CHANNEL, brought)
         text = "You can close this page." if brought.code else "The sign-in was refused; close this page."
         return web.Response(text=text)
+
+    async def _artifact(self, request: web.Request) -> web.StreamResponse:
+        return await download(self._bus, request)
 
     async def _config(self, request: web.Request) -> web.Response:
         return await self._ask(CONFIG, request)

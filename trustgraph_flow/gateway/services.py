@@ -40,7 +40,13 @@ FLOW_SERVICES = {
     service.name: service
     for service in (
         Service("agent", AgentRequest, AgentMessage, 3600),
-        Service("mcp-tool", McpToolRequest, McpToolResponse, 600, inner=frozenset({"call_id", "run_id"})),
+        Service(
+            "mcp-tool",
+            McpToolRequest,
+            McpToolResponse,
+            600,
+            inner=frozenset({"call_id", "run_id", "artifact"}),
+        ),
         Service("prompt", PromptRequest, PromptResponse, 300),
         Service("text-completion", TextCompletionRequest, TextCompletionResponse, 300),
     )

@@ -13,12 +13,13 @@ class McpToolRequest(Message):
     """One call. ``name`` is the key of an ``mcp`` item; ``parameters`` go out as one dict, as they are.
 
     ``discover`` lists the tools of the server of an ``mcp`` or ``mcp-server`` item, and ``sign-in`` begins
-    a sign-in at it or tells how the one that was begun stands.
+    a sign-in at it or tells how the one that was begun stands. ``artifact`` sends the artifact whose id is
+    ``name``, in frames.
     ``call_id`` names this call for the journal; a second request with the same id never runs the tool again.
     ``timeout`` is in seconds.
     """
 
-    operation: Literal["call", "discover", "sign-in"] = "call"
+    operation: Literal["call", "discover", "sign-in", "artifact"] = "call"
     name: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
     call_id: str | None = None
@@ -47,6 +48,9 @@ class McpToolResponse(Message):
     ``is_error`` and ``fault == "tool-error"``. ``duration_ms`` is wall time in the service. An interim
     frame has ``progress`` alone: ``{"progress", "total"?, "message"?}``. ``sign_in_page`` is the page that a
     person has to open; absent when there is nothing left to do.
+
+    A part of ``content`` whose bytes, or whose whole, are kept has the id under ``artifact``. The frames of
+    an artifact have base64 ``data`` each, and the first says ``{"id", "mime_type", "name", "size"}``.
     """
 
     text: str | None = None
@@ -59,6 +63,8 @@ class McpToolResponse(Message):
     tools: list[dict[str, Any]] | None = None
     progress: dict[str, Any] | None = None
     sign_in_page: str | None = None
+    artifact: dict[str, Any] | None = None
+    data: str | None = None
 
 
 SIGN_IN_CHANNEL = "mcp-sign-in"

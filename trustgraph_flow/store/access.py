@@ -6,9 +6,11 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from sqlalchemy import Executable, exc
+from sqlalchemy import Executable, Table, exc
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.dml import Insert
 
 from .database import READERS, Database
 from .writer import T, Work, Writer, unavailable
@@ -45,6 +47,15 @@ class Access:
         await self._writer.close()
         self._readers.shutdown()
         self._database.dispose()
+
+
+def insert_new(table: Table, dialect: DefaultDialect) -> Insert:
+    """An insert that leaves a row of the same key as it is."""
+    if dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()
 
 
 class Prepared:

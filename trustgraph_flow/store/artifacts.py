@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, func, select
 
-from .access import Access
+from .access import Access, insert_new
 from .tables import artifact
 
 
@@ -46,7 +46,7 @@ class ArtifactTable:
         self._access = access
 
     async def put(self, workspace: str, artifacts: Sequence[Artifact]) -> None:
-        """Keeps all of them or none. Ids are the caller's, and new."""
+        """Keeps all of them or none. Ids are the caller's; what has the id of a kept one is taken for it."""
         now = time.time()
         rows = [
             {
@@ -63,8 +63,10 @@ class ArtifactTable:
             for one in artifacts
         ]
 
+        statement = insert_new(artifact, self._access.dialect)
+
         def work(connection: Connection) -> None:
-            connection.execute(insert(artifact), rows)
+            connection.execute(statement, rows)
 
         await self._access.write(work)
 

@@ -6,14 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, Table, bindparam, select, update
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.engine.default import DefaultDialect
-from sqlalchemy.sql.dml import Insert
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from trustgraph_flow.schema.errors import NotFound
 
-from .access import Access, Prepared
+from .access import Access, Prepared, insert_new
 from .tables import call_journal
 from .text import dump, load
 
@@ -36,7 +33,7 @@ class CallJournal:
         columns = call_journal.c
         self._access = access
         self._begin = Prepared(
-            _insert_new(call_journal, access.dialect).values(
+            insert_new(call_journal, access.dialect).values(
                 {
                     name: bindparam(name)
                     for name in ("call_id", "run_id", "server", "tool", "arguments", "begun_at")
@@ -90,14 +87,6 @@ class CallJournal:
             return None if row is None else _entry(row)
 
         return await self._access.read(work)
-
-
-def _insert_new(table: Table, dialect: DefaultDialect) -> Insert:
-    if dialect.name == "postgresql":
-        from sqlalchemy.dialects import postgresql
-
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
 
 
 def _entry(row: Row[Any, Any, Any, Any]) -> CallEntry:

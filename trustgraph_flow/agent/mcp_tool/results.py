@@ -13,6 +13,8 @@ from typing import Any
 
 from trustgraph_flow.schema.mcp import McpToolResponse
 
+from .artifacts import Shelf
+
 NO_CONTENT = "(no content)"
 SILENT_ERROR = "The tool reported an error and said nothing about it."
 
@@ -31,8 +33,13 @@ class NotAResult(ValueError):
     """The server's answer does not have the form of a tool result."""
 
 
-def read_result(raw: dict[str, Any], limits: ResultLimits | None = None) -> McpToolResponse:
+def read_result(
+    raw: dict[str, Any], limits: ResultLimits | None = None, shelf: Shelf | None = None
+) -> McpToolResponse:
     """A ``tools/call`` result as a response; ``duration_ms`` is left open.
+
+    Binary parts, and the whole of what is cut or left out, go to the ``shelf``; the notes in the text, and
+    the blocks as ``artifact``, name the ids.
 
     Raises NotAResult, with a reason, for what is no tool result at all. Block types that we don't know are
     noted in the text and never an error.
@@ -45,50 +52,106 @@ def read_result(raw: dict[str, Any], limits: ResultLimits | None = None) -> McpT
         raise NotAResult('"content" is not a list of blocks')
     is_error = raw.get("isError") is True
     structured = raw.get("structuredContent")
-    texts = [_shown(block) for block in blocks[: limits.parts]]
+    parts = [_Part(block, shelf, number) for number, block in enumerate(blocks[: limits.parts], 1)]
+    texts = [part.text for part in parts]
     if len(blocks) > limits.parts:
-        texts.append(f"[{len(blocks) - limits.parts} more parts left out]")
+        rest = blocks[limits.parts :]
+        id = _kept_text(shelf, json.dumps(rest, ensure_ascii=False), "more-parts.json")
+        texts.append(f"[{len(rest)} more parts left out{_where(id)}]")
     encoded = None if structured is None else json.dumps(structured, ensure_ascii=False)
     if encoded is not None and not _says_the_same(blocks, structured):
         texts.append(encoded)
+    kept = structured
+    if encoded is not None and len(encoded) > limits.size:
+        kept = None
+        id = _kept_text(shelf, encoded, "structured.json")
+        texts.append(f"[structured value of {len(encoded):,} characters left out{_where(id)}]")
     text = "\n".join(part for part in texts if part)
     if not text.strip():
         text = SILENT_ERROR if is_error else NO_CONTENT
-    kept = structured if encoded is not None and len(encoded) <= limits.size else None
+    whole = _kept_text(shelf, text, "result.txt") if len(text) > limits.text else None
     return McpToolResponse(
-        text=cut_middle(text, limits.text),
+        text=cut_middle(text, limits.text, whole),
         object=kept,
         structured=kept,
-        content=_kept(blocks[: limits.parts], limits.size),
+        content=_kept(parts, limits.size),
         is_error=is_error,
         fault="tool-error" if is_error else None,
     )
 
 
-def cut_middle(text: str, limit: int) -> str:
-    """At most about ``limit`` characters: head and tail, and between them how many were left out."""
+def cut_middle(text: str, limit: int, whole: str | None = None) -> str:
+    """At most about ``limit`` characters: head and tail, and between them how many were left out, and the id
+    of the artifact that has the ``whole``."""
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
     tail = limit - head
-    return f"{text[:head]}\n... {len(text) - limit:,} characters left out ...\n{text[-tail:]}"
+    note = f"... {len(text) - limit:,} characters left out{_where(whole)} ..."
+    return f"{text[:head]}\n{note}\n{text[-tail:]}"
 
 
-def _shown(block: dict[str, Any]) -> str:
-    match block:
-        case {"type": "text", "text": str() as text}:
-            return text
-        case {"type": "image" | "audio" as kind, "data": str() as data}:
-            return f"[{_word(block.get('mimeType'), kind)}, {_bytes(data)}]"
-        case {"type": "resource", "resource": {"text": str() as text}}:
-            return text
-        case {"type": "resource", "resource": {"blob": str() as blob, **rest}}:
-            name = _word(rest.get("uri"), "resource")
-            return f"[{name}, {_word(rest.get('mimeType'), 'binary')}, {_bytes(blob)}]"
-        case {"type": "resource_link", "uri": str() as uri}:
-            return f"[link {_word(block.get('name'), 'to')}: {_word(uri, '')}]"
-        case _:
-            return f"[{_word(block.get('type'), 'unknown')} part, can't be shown]"
+def _kept_text(shelf: Shelf | None, text: str, name: str) -> str | None:
+    mime_type = "application/json" if name.endswith(".json") else "text/plain"
+    return shelf.keep(text.encode(errors="replace"), mime_type, name) if shelf is not None else None
+
+
+def _where(id: str | None) -> str:
+    return f", artifact {id}" if id is not None else ""
+
+
+class _Part:
+    """A block, what the model reads of it, and the id of its binary content where that is kept."""
+
+    def __init__(self, block: dict[str, Any], shelf: Shelf | None, number: int) -> None:
+        self.block = block
+        self.shelf = shelf
+        self.name = f"part-{number}"
+        self.artifact: str | None = None
+        self.text = self._shown(block)
+
+    def _shown(self, block: dict[str, Any]) -> str:
+        match block:
+            case {"type": "text", "text": str() as text}:
+                return text
+            case {"type": "image" | "audio" as kind, "data": str() as data}:
+                self._keep(data, block.get("mimeType"), self.name)
+                return self._note(_word(block.get("mimeType"), kind), data)
+            case {"type": "resource", "resource": {"text": str() as text}}:
+                return text
+            case {"type": "resource", "resource": {"blob": str() as blob, **rest}}:
+                name = _word(rest.get("uri"), "resource")
+                self._keep(blob, rest.get("mimeType"), name)
+                return self._note(f"{name}, {_word(rest.get('mimeType'), 'binary')}", blob)
+            case {"type": "resource_link", "uri": str() as uri}:
+                return f"[link {_word(block.get('name'), 'to')}: {_word(uri, '')}]"
+            case _:
+                return f"[{_word(block.get('type'), 'unknown')} part, can't be shown]"
+
+    def _keep(self, encoded: str, mime_type: Any, name: str) -> None:
+        if self.shelf is not None:
+            self.artifact = self.shelf.keep_encoded(encoded, _word(mime_type, ""), name)
+
+    def _note(self, what: str, encoded: str) -> str:
+        return f"[{what}, {_bytes(encoded)}{_where(self.artifact)}]"
+
+    def whole(self) -> dict[str, Any]:
+        return self.block if self.artifact is None else {**self.block, "artifact": self.artifact}
+
+    def reduced(self, left: int) -> dict[str, Any]:
+        """What can be kept in ``left`` characters; the whole of a text goes to the shelf."""
+        match self.block:
+            case {"type": "text", "text": str() as text}:
+                return self._cut({**self.block, "text": cut_middle(text, max(left, 1))}, text)
+            case {"type": "resource", "resource": {"text": str() as text, **rest}}:
+                resource = {**rest, "text": cut_middle(text, max(left, 1))}
+                return self._cut({**self.block, "resource": resource}, text)
+            case _:
+                return self._cut({"type": "text", "text": self.text}, None)
+
+    def _cut(self, block: dict[str, Any], text: str | None) -> dict[str, Any]:
+        id = self.artifact if text is None else _kept_text(self.shelf, text, f"{self.name}.txt")
+        return {**block, "truncated": True} if id is None else {**block, "truncated": True, "artifact": id}
 
 
 def _word(value: Any, default: str) -> str:
@@ -130,13 +193,13 @@ def _loads(text: str) -> Any:
 _NOTHING = object()
 
 
-def _kept(blocks: list[dict[str, Any]], size: int) -> list[dict[str, Any]]:
+def _kept(parts: list[_Part], size: int) -> list[dict[str, Any]]:
     """The blocks as they came, until ``size`` characters are used up; a block over that keeps what can be
     cut."""
     kept = []
     left = size
-    for block in blocks:
-        fitting = block if _cost(block) <= left else _reduced(block, left)
+    for part in parts:
+        fitting = part.whole() if _cost(part.block) <= left else part.reduced(left)
         kept.append(fitting)
         left = max(0, left - _cost(fitting))
     return kept
@@ -150,13 +213,3 @@ def _cost(block: dict[str, Any]) -> int:
             return len(long)
         case _:
             return len(json.dumps(block, ensure_ascii=False, default=str))
-
-
-def _reduced(block: dict[str, Any], left: int) -> dict[str, Any]:
-    match block:
-        case {"type": "text", "text": str() as text}:
-            return {**block, "text": cut_middle(text, max(left, 1)), "truncated": True}
-        case {"type": "resource", "resource": {"text": str() as text, **rest}}:
-            return {**block, "resource": {**rest, "text": cut_middle(text, max(left, 1))}, "truncated": True}
-        case _:
-            return {"type": "text", "text": _shown(block), "truncated": True}

@@ -19,6 +19,7 @@ from trustgraph_flow.schema.mcp import McpToolRequest, McpToolResponse
 from trustgraph_flow.store import Store
 
 from . import faults, metrics
+from .artifacts import Shelf, send_artifact
 from .catalogue import Catalogue
 from .checks import Checks
 from .connection import Connection
@@ -160,6 +161,8 @@ class McpToolService:
         try:
             if body.operation == "discover":
                 return await self._tools_of(self._server(request.workspace, body.name))
+            if body.operation == "artifact":
+                return await send_artifact(self._store.artifacts, request, body.name)
             if body.operation == "sign-in":
                 return await self._sign_in(self._server(request.workspace, body.name))
             entry = self._directory.find(request.workspace, body.name)
@@ -228,7 +231,10 @@ class McpToolService:
             raw = await connection.call(
                 entry.tool, check, seconds=seconds, hard_seconds=hard, on_progress=ProgressFrames(request)
             )
-            response = read_result(raw, self._limits.result)
+            shelf = Shelf(request.workspace, body.run_id, body.call_id)
+            response = read_result(raw, self._limits.result, shelf)
+            if not await shelf.store(self._store.artifacts):
+                response = read_result(raw, self._limits.result)
         except McpFault as fault:
             return faults.response(fault)
         except NotAResult as why:
