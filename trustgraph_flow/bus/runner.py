@@ -38,6 +38,7 @@ V = TypeVar("V")
 
 ALIVE_SECONDS = 1.0
 MAX_QUEUED = 20_000
+OPEN_TRIES = 3
 REMEMBERED_CANCELS = 10_000
 REMEMBERED_ANSWERS = 1_000
 REMEMBERED_BYTES = 16 * 1024
@@ -114,7 +115,17 @@ class Serving:
         return len(self._jobs)
 
     async def open(self) -> None:
-        await self.inlet.open()
+        """Raises Unavailable where the broker does not let us, tried a few times: a worker that was killed may
+        still stand in our place for a moment."""
+        for left in reversed(range(OPEN_TRIES)):
+            try:
+                await self.inlet.open()
+            except Unavailable as error:
+                if not left:
+                    raise
+                log.warning("subscribing is tried again", service=self.service, error=error.message)
+            else:
+                return
 
     async def close(self, grace: float = 10.0) -> None:
         """Take no more requests, let those here end within ``grace`` seconds, then cancel them.
