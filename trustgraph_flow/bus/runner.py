@@ -115,8 +115,10 @@ class Serving:
         return len(self._jobs)
 
     async def open(self) -> None:
-        """Raises Unavailable where the broker does not let us, tried a few times: a worker that was killed may
-        still stand in our place for a moment."""
+        """Tries a few times, since a worker that was killed may still stand in our place for a moment.
+
+        Raises Unavailable where the broker does not let us.
+        """
         for left in reversed(range(OPEN_TRIES)):
             try:
                 await self.inlet.open()
