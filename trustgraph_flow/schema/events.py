@@ -10,6 +10,7 @@ from .base import Message
 
 EventKind = Literal[
     "started",  # question, group, state, settings of the run
+    "resumed",  # another worker goes on with the run
     "prompted",  # a model call is about to go out
     "replied",  # text, usage, what was read of it
     "refused",  # a reply that was no step, or a call that does not fit its signature

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
 from react_world import MakeWorld, call, final
 
+from trustgraph_flow.schema.errors import TrustGraphError
 from trustgraph_flow.schema.events import RunEvent
 
 
@@ -54,6 +56,7 @@ async def test_a_prompt_without_a_reply_is_asked_again(make_world: MakeWorld) ->
     assert kinds == [
         "started",
         "prompted",
+        "resumed",
         "prompted",
         "replied",
         "called",
@@ -63,3 +66,25 @@ async def test_a_prompt_without_a_reply_is_asked_again(make_world: MakeWorld) ->
         "answered",
         "ended",
     ]
+
+
+async def test_a_run_that_kills_one_worker_after_the_other_is_given_up(make_world: MakeWorld) -> None:
+    world = await make_world([final("never")])
+    await world.store.runs.append("r", log(started(), ("prompted", {}), *[("resumed", {})] * 10), after=0)
+    with pytest.raises(TrustGraphError, match="10 workers in a row") as caught:
+        await world.ask(run_id="r")
+    assert caught.value.type == "dead-lettered"
+    again = await world.ask(run_id="r")
+    assert (again[-1].status, again[-1].reason) == ("error", "given-up")
+    assert world.model.requests == []
+
+
+async def test_a_long_run_may_be_taken_up_often_as_long_as_it_goes_on(make_world: MakeWorld) -> None:
+    world = await make_world([final("done")])
+    called = {"call_id": "r-14", "tool": "list_servers", "arguments": {}}
+    returned = {"call_id": "r-14", "text": "x", "is_error": False}
+    steps = [*[("resumed", {})] * 10, ("replied", {}), ("called", called), ("returned", returned)]
+    await world.store.runs.append(
+        "r", log(started(), ("prompted", {}), *steps, *[("resumed", {})] * 9), after=0
+    )
+    assert (await world.ask(run_id="r"))[-1].content == "done"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from trustgraph_flow.arguments import Checked, response_schema
+from trustgraph_flow.bus import GiveUp
 from trustgraph_flow.schema.errors import Conflict, TrustGraphError, Unavailable
 from trustgraph_flow.schema.events import EventKind, RunEvent
 from trustgraph_flow.schema.llm import TextCompletionRequest, TextCompletionResponse
@@ -88,10 +89,12 @@ class AgentManager:
     async def drive(self) -> None:
         """Takes steps until the run has ended; a failing model ends it.
 
-        Raises Conflict where another worker drives the run, and LogLost.
+        Raises Conflict where another worker drives the run, LogLost, and GiveUp where the run has brought
+        down one worker after the other.
         """
         run = self.run
         try:
+            await self._resume()
             self._model = await self._describe()
             while run.ended is None:
                 if run.open_call is not None:
@@ -100,13 +103,26 @@ class AgentManager:
                     await self._end("answered", limits.reason_of_answer(run))
                 else:
                     await self._step()
-        except (Conflict, LogLost):
+        except (Conflict, LogLost, GiveUp):
             raise
         except TrustGraphError as error:
             if error.type == "deadline-exceeded":
                 await self._expire()
             else:
                 await self._end("error", error.type, error.message)
+
+    async def _resume(self) -> None:
+        """Says in the log that this worker goes on with a run that others have begun; that also claims it."""
+        if self._unwritten or self.run.answer is not None:
+            return
+        if self.run.vain_resumes >= limits.MOST_VAIN_RESUMES:
+            message = (
+                f"Given up: {self.run.vain_resumes} workers in a row did not live to take its next step."
+            )
+            await self._end("error", "given-up", message)
+            raise GiveUp(message)
+        self._note("resumed", {})
+        await self._write()
 
     async def stop(self) -> None:
         """Ends a run whose ``drive`` was cancelled. Raises what ``drive`` raises."""

@@ -11,6 +11,8 @@ from .types import RunSettings
 MOST_FORMAT_FAULTS = 3
 MOST_REFUSALS = 3
 MOST_REPEATS = 3
+MOST_VAIN_RESUMES = 10
+"""Workers in a row that may die over a run, before it is taken for what kills them."""
 
 ANSWER_NOW = "No more calls are possible in this run. Give a Final Answer from what the observations say."
 REPEATED = (

@@ -54,6 +54,8 @@ class Run:
     state: str | None = None
     deadline: float = 0.0
     """Times are in Unix seconds."""
+    vain_resumes: int = 0
+    """How often the run was taken up since its last step forward."""
     prompted: int = 0
     """The number of the event of the newest model call."""
     final: str | None = None
@@ -109,6 +111,11 @@ def _started(run: Run, body: dict[str, Any]) -> None:
     run.turns = [Turn(**turn) for turn in body.get("history") or []]
 
 
+def _resumed(run: Run, body: dict[str, Any]) -> None:
+    del body
+    run.vain_resumes += 1
+
+
 def _prompted(run: Run, body: dict[str, Any]) -> None:
     run.prompted = run.seq
     run.final = body.get("final")
@@ -116,6 +123,7 @@ def _prompted(run: Run, body: dict[str, Any]) -> None:
 
 def _replied(run: Run, body: dict[str, Any]) -> None:
     run.steps += 1
+    run.vain_resumes = 0
     run.usage.add(body)
     run.tokens += (body.get("in_token") or 0) + (body.get("out_token") or 0)
     run.reply = body
@@ -144,6 +152,7 @@ def _called(run: Run, body: dict[str, Any]) -> None:
 def _returned(run: Run, body: dict[str, Any]) -> None:
     call = run.open_call or {}
     run.open_call = None
+    run.vain_resumes = 0
     run.last_outcome = f"{call_key(call['tool'], call['arguments'])}\n{body['text']}"
     run.outcomes[run.last_outcome] = run.outcomes.get(run.last_outcome, 0) + 1
     run.state = body.get("state") or run.state
@@ -168,6 +177,7 @@ def _ended(run: Run, body: dict[str, Any]) -> None:
 
 _APPLY = {
     "started": _started,
+    "resumed": _resumed,
     "prompted": _prompted,
     "replied": _replied,
     "refused": _refused,

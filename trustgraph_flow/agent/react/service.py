@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import structlog
 from prometheus_client import Counter, Histogram
 from pydantic import ValidationError
 
-from trustgraph_flow.bus import Bus, Request, Serving
+from trustgraph_flow.bus import Bus, GiveUp, Request, Serving
 from trustgraph_flow.config import ConfigView, ConfigWatcher
 from trustgraph_flow.prompt import PromptSet
 from trustgraph_flow.schema.agent import AgentMessage, AgentRequest
@@ -21,6 +22,7 @@ from trustgraph_flow.schema.items import AgentProfileItem
 from trustgraph_flow.schema.llm import TextCompletionRequest, TextCompletionResponse
 from trustgraph_flow.store import Exchange, Store
 
+from . import limits
 from .agent_manager import AgentManager, LogLost
 from .following import LONGEST_PAUSE, Follower
 from .messages import Reporter, Told, final_message
@@ -85,7 +87,10 @@ class AgentService:
         """Takes requests once the first config has been read."""
         await self._watcher.start()
         await self._here.start()
-        self._serving = await self.bus.serve("agent", self.handle, concurrency=self.concurrency)
+        # How often a request was redelivered says nothing of a long run: the log says whether it went on.
+        self._serving = await self.bus.serve(
+            "agent", self.handle, concurrency=self.concurrency, redeliveries=sys.maxsize
+        )
 
     async def close(self, grace: float = GRACE_SECONDS) -> None:
         """Takes no more requests. A run that does not end in ``grace`` seconds is left to another worker."""
@@ -140,6 +145,8 @@ class AgentService:
         follower = Follower(self.store.runs, self._here, run_id, request.workspace, told)
         if asked.run_id or request.redelivered:
             await follower.read()
+        if follower.run.seq == 0 and request.redelivered > limits.MOST_VAIN_RESUMES:
+            raise GiveUp(f"given up: {request.redelivered} workers did not live to begin the run")
         while follower.end is None:
             if await self._is_driven(follower.run):
                 await follower.follow()
