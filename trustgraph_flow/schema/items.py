@@ -61,6 +61,7 @@ class McpOAuth(Item):
 class McpServerItem(Item):
     """An ``mcp-server`` item: one connection shared by many tools. ``timeout`` is in seconds.
 
+    ``elicitation`` lets questions that the server puts to a person be answered by their defaults.
     ``pin`` holds a tool whose description or schema changes, until its ``mcp-schema`` item is deleted.
     """
 
@@ -76,6 +77,7 @@ class McpServerItem(Item):
     timeout: float | None = None
     pin: bool = False
     oauth: McpOAuth | None = None
+    elicitation: Literal["defaults"] | None = None
 
 
 class McpSchemaItem(Item):

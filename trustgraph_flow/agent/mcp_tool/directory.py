@@ -188,6 +188,7 @@ def _read_server(workspace: str, key: str, text: str, named: bool) -> Target:
             mode=item.mode if item.transport != "sse" else "legacy",
             sse=item.transport == "sse",
             oauth=oauth,
+            answers_forms=item.elicitation == "defaults",
             secrets=_masked(secrets),
         )
     argv = [_value(f"args.{place}", value) for place, value in enumerate(item.args)]
@@ -201,6 +202,7 @@ def _read_server(workspace: str, key: str, text: str, named: bool) -> Target:
         label=key,
         command=command,
         mode=item.mode,
+        answers_forms=item.elicitation == "defaults",
         secrets=_masked([*secrets, *env.values(), *_secret_arguments(argv)]),
     )
 

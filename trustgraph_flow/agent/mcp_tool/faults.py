@@ -136,14 +136,17 @@ def says_connection_lost(error: MCPError) -> bool:
     return error.code == CONNECTION_CLOSED and ours
 
 
-def from_rpc_error(server: str, error: MCPError) -> McpFault:
-    """The fault that a JSON-RPC error stands for."""
+def from_rpc_error(server: str, error: MCPError, *, lists_tools: bool = False) -> McpFault:
+    """The fault that a JSON-RPC error stands for.
+
+    A server that ``lists_tools`` and knows no method means another one than ours: one that it asked us for.
+    """
     said = short(error.message)
     if says_connection_lost(error):
         return outcome_unknown(server, "the connection was lost before the answer came")
     if error.code == INVALID_PARAMS:
         return McpFault("invalid-params", f'The server "{server}" refused the call as invalid: {said}')
-    if error.code == METHOD_NOT_FOUND:
+    if error.code == METHOD_NOT_FOUND and not lists_tools:
         return McpFault("no-longer-offered", f'The server "{server}" does not offer tools: {said}')
     if error.code == HEADER_MISMATCH:
         return McpFault("invalid-params", f'The server "{server}" refused the call: {said}', resend="relist")

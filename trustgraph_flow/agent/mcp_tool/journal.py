@@ -48,6 +48,9 @@ class Once:
         """What ``run`` answers, or has answered. Who asks for a call that is under way here waits for that
         one; it is cancelled when nobody waits for it any more."""
         task = self._running.get(call.call_id)
+        while task is not None and task.cancelling():  # it ends, and leaves its outcome in the journal
+            await asyncio.wait([task])
+            task = self._running.get(call.call_id)
         if task is None:
             task = asyncio.create_task(self._journaled(call, run))
             self._running[call.call_id] = task

@@ -44,6 +44,7 @@ import trustgraph_flow
 
 from . import faults
 from .catalogue import Catalogue, list_tools, salvage
+from .elicitation import MAX_ROUNDS, METHOD, FormSession, answers_to, by_defaults
 from .faults import McpFault
 from .guard import ChildGuard
 from .http import MAX_BODY_BYTES, GuardedClient
@@ -67,8 +68,9 @@ class _Dispatcher(JSONRPCDispatcher[TransportContext]):
     tool.
     """
 
-    def __init__(self, read: Any, write: Any) -> None:
+    def __init__(self, read: Any, write: Any, answered: frozenset[str]) -> None:
         super().__init__(read, write)
+        self._answered = answered
         self.ended = asyncio.Event()
         self.malformed: set[str] = set()
 
@@ -80,15 +82,15 @@ class _Dispatcher(JSONRPCDispatcher[TransportContext]):
         *,
         task_status: Any = None,
     ) -> None:
-        async def ping_only(
+        async def only_what_is_offered(
             context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
         ) -> dict[str, Any]:
-            if method != "ping":
+            if method not in self._answered:
                 raise MCPError(METHOD_NOT_FOUND, "Method not found", method)
             return await on_request(context, method, params)
 
         try:
-            await super().run(ping_only, on_notify, on_notify_intercept, task_status=task_status)
+            await super().run(only_what_is_offered, on_notify, on_notify_intercept, task_status=task_status)
         finally:
             self.ended.set()
 
@@ -183,11 +185,18 @@ class Link:
         self.in_flight += 1
         try:
             params = CallToolRequestParams(name=tool, arguments=arguments)
-            await self._session.send_request(
-                CallToolRequest(params=params), CallToolResult, progress_callback=on_progress
-            )
-            self._unanswered = 0
-            return caught[0]
+            for _ in range(MAX_ROUNDS):
+                await self._session.send_request(
+                    CallToolRequest(params=params), CallToolResult, progress_callback=on_progress
+                )
+                self._unanswered = 0
+                raw = caught.pop()
+                answers = answers_to(raw) if raw.get("resultType") == "input_required" else None
+                if answers is None or not self.target.answers_forms:
+                    break
+                state = raw.get("requestState")
+                params = params.model_copy(update={"input_responses": answers, "request_state": state})
+            return raw
         except MCPError as error:
             raise self.fault_of(error) from None
         finally:
@@ -204,7 +213,8 @@ class Link:
         ours = self._client.fault_of(error) if self._client is not None else None
         if ours is None and faults.says_connection_lost(error):
             self._retired = True
-        return ours or faults.from_rpc_error(self.target.label, error)
+        lists_tools = self.catalogue is not None and bool(self.catalogue.tools)
+        return ours or faults.from_rpc_error(self.target.label, error, lists_tools=lists_tools)
 
     def no_answer(self) -> None:
         """A call ran out of time. A child that answers nothing at all is replaced, once nobody else waits
@@ -275,9 +285,14 @@ class Link:
                     raise faults.not_reached(
                         label, f"its program can't be started ({error.strerror})"
                     ) from None
-                self._dispatcher = _Dispatcher(read, write)
-                self._session = ClientSession(
-                    dispatcher=self._dispatcher, message_handler=self._on_message, client_info=_CLIENT
+                forms = self.target.answers_forms
+                offered = {"ping", METHOD} if forms else {"ping"}
+                self._dispatcher = _Dispatcher(read, write, frozenset(offered))
+                self._session = FormSession(
+                    dispatcher=self._dispatcher,
+                    message_handler=self._on_message,
+                    client_info=_CLIENT,
+                    elicitation_callback=by_defaults if forms else None,
                 )
                 await stack.enter_async_context(self._session)
                 await self._negotiate(self._session)

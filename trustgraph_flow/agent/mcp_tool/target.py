@@ -35,5 +35,7 @@ class Target:
     sse: bool = False
     """Whether ``url`` speaks the old HTTP+SSE transport."""
     oauth: OAuth | None = None
+    answers_forms: bool = False
+    """Whether questions to a person are answered by their defaults."""
     secrets: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Credentials, which no text that leaves us may hold."""
