@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import collections
 import json
+import logging
 import os
 import random
 import re
@@ -27,6 +28,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from trustgraph_flow.bus import Bus, BusSettings, EmbeddedBroker
 from trustgraph_flow.config import default_folder
@@ -255,6 +258,7 @@ async def round_of(options: argparse.Namespace, number: int) -> bool:
 
 
 async def main() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=1)
