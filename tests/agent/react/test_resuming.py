@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from react_world import MakeWorld, call, final
 
-from trustgraph_flow.schema.errors import TrustGraphError
+from trustgraph_flow.schema.errors import TrustGraphError, Unavailable
 from trustgraph_flow.schema.events import RunEvent
+from trustgraph_flow.schema.llm import TextCompletionRequest
+from trustgraph_flow.store import RunLog
 
 
 def log(*events: tuple[str, dict[str, Any]]) -> list[RunEvent]:
@@ -88,3 +91,45 @@ async def test_a_long_run_may_be_taken_up_often_as_long_as_it_goes_on(make_world
         "r", log(started(), ("prompted", {}), *steps, *[("resumed", {})] * 9), after=0
     )
     assert (await world.ask(run_id="r"))[-1].content == "done"
+
+
+class FailingLog(RunLog):
+    """A run log whose ``number``-th append fails, and the next read: after the write, or in its place."""
+
+    def __init__(self, log: RunLog, number: int, *, written: bool) -> None:
+        super().__init__(log._access)
+        self.left = number
+        self.written = written
+        self.unreadable = False
+
+    async def append(self, run_id: str, events: Sequence[RunEvent], after: int, **where: Any) -> int:
+        self.left -= 1
+        last = after
+        if self.left or self.written:
+            last = await super().append(run_id, events, after, **where)
+        if not self.left:
+            self.unreadable = True
+            raise Unavailable("the store went away")
+        return last
+
+    async def read(self, run_id: str, after: int = 0) -> list[RunEvent]:
+        if self.unreadable:
+            self.unreadable = False
+            raise Unavailable("the store is away")
+        return await super().read(run_id, after)
+
+
+@pytest.mark.parametrize("written", [True, False], ids=["written", "not written"])
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+async def test_a_run_goes_on_when_its_log_was_away(make_world: MakeWorld, number: int, written: bool) -> None:
+    def reply(request: TextCompletionRequest) -> str:
+        return final("done") if "Observation" in request.prompt else call("list_servers")
+
+    world = await make_world(reply)
+    world.store.runs = FailingLog(world.store.runs, number, written=written)
+    messages = await world.ask(run_id="r")
+    assert (messages[-1].status, messages[-1].content) == ("answered", "done")
+    assert len({message.message_id for message in messages}) == len(messages)
+    assert len({request.call_id for request in world.sent}) == 1
+    seen = [event.seq for event in await world.events("r")]
+    assert seen == list(range(1, len(seen) + 1))

@@ -7,7 +7,7 @@ import time
 
 from trustgraph_flow.schema.agent import AgentMessage
 from trustgraph_flow.schema.config import DEFAULT_WORKSPACE
-from trustgraph_flow.schema.errors import BadRequest
+from trustgraph_flow.schema.errors import BadRequest, Unavailable
 from trustgraph_flow.schema.events import RunEvent
 from trustgraph_flow.store import RunLog
 
@@ -53,10 +53,22 @@ class Follower:
         if started.body.get("workspace", DEFAULT_WORKSPACE) != self.workspace:
             raise BadRequest(f"the run_id {self.run.run_id!r} can't be used here; choose another one")
 
-    async def again(self) -> None:
-        """Reads the log from its beginning, where what is known of the run may not stand in the log."""
+    async def again(self, *, patient: bool = False) -> None:
+        """Reads the log from its beginning, where what is known of the run may not stand in the log.
+
+        ``patient`` waits until the log can be read.
+        """
         self.run = Run(self.run.run_id)
-        await self.read()
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self.read()
+                return
+            except Unavailable:
+                if not patient:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     async def follow(self) -> None:
         """Returns when the run has ended, or nobody drives it any more."""

@@ -24,7 +24,7 @@ from trustgraph_flow.store import Exchange, Store
 
 from . import limits
 from .agent_manager import AgentManager, LogLost
-from .following import LONGEST_PAUSE, Follower
+from .following import Follower
 from .messages import Reporter, Told, final_message
 from .prompting import Prompter
 from .run import Run
@@ -159,16 +159,13 @@ class AgentService:
                 await follower.again()
             except LogLost as error:
                 log.error("the run log can't be written", run=run_id, why=error.message)
-                await asyncio.sleep(LONGEST_PAUSE)
-                await follower.again()
+                await follower.again(patient=True)
         return follower.end
 
     async def _is_driven(self, run: Run) -> bool:
         if self._here.get(run.run_id) is not None:
             return True
-        return run.seq > 0 and (
-            await self._here.driven_elsewhere(run.run_id) or self._here.get(run.run_id) is not None
-        )
+        return run.seq > 0 and await self._here.driven_elsewhere(run.run_id)
 
     async def _drive(self, run: Run, asked: AgentRequest, request: Request, told: Told) -> AgentMessage:
         """Takes the run to its end, from where its log stands. Raises Conflict and LogLost."""
