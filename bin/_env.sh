@@ -33,31 +33,43 @@ find_python() {
     die "Python 3.11 or newer is needed and $found is here; install one, or name it: PYTHON=/path/to/python3 $0"
 }
 
-# Debian ships Python without ensurepip; its package for that is named after the version.
-need_venv_module() { # python
-    "$1" -c 'import ensurepip, venv' 2>/dev/null && return
-    package=$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
-    command -v apt-get >/dev/null 2>&1 ||
-        die "$1 comes without the modules venv and ensurepip; install them, or name another: PYTHON=/path/to/python3 $0"
-    install="apt-get update && apt-get install -y --no-install-recommends $package"
+# install_package PACKAGE: installs a Debian package, or says how.
+install_package() {
+    command -v apt-get >/dev/null 2>&1 || die "$2"
+    install="apt-get update && apt-get install -y --no-install-recommends $1"
     if [ "$(id -u)" -eq 0 ]; then
         as_root=
     elif sudo -n true 2>/dev/null; then
         as_root="sudo -n"
     else
-        die "Python's venv module is missing; run this, then try again: sudo sh -c '$install'"
+        die "the Debian package $1 is missing; run this, then try again: sudo sh -c '$install'"
     fi
-    say "installing the Debian package $package"
+    say "installing the Debian package $1"
     $as_root env DEBIAN_FRONTEND=noninteractive sh -c "$install" >"$venv/apt.log" 2>&1 || {
         tail -n 5 "$venv/apt.log" >&2
-        die "the package $package could not be installed; the log is $venv/apt.log"
+        die "the package $1 could not be installed; the log is $venv/apt.log"
     }
+}
+
+# Debian ships Python without ensurepip; its package for that is named after the version.
+need_venv_module() { # python
+    "$1" -c 'import ensurepip, venv' 2>/dev/null && return
+    package=$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    install_package "$package" \
+        "$1 comes without the modules venv and ensurepip; install them, or name another: PYTHON=/path/to/python3 $0"
     "$1" -c 'import ensurepip, venv' || die "$package is installed, and yet $1 has no venv module; try PYTHON=/path/to/python3 $0"
+}
+
+# llama.cpp is linked against OpenMP's library, which a bare Debian has not.
+need_openmp() { # python
+    "$1" -c 'import sys, ctypes; sys.platform != "linux" or ctypes.CDLL("libgomp.so.1")' 2>/dev/null && return
+    install_package libgomp1 "the library libgomp.so.1 is missing, which the local model needs; install it and try again"
 }
 
 install() { # extras
     python=$(find_python) || exit 1
     need_venv_module "$python"
+    need_openmp "$python"
     # Pip can't mend what it did not finish, so an interrupted or moved environment is made anew.
     if [ -e "$venv/unfinished" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null ||
         [ "$(cat "$venv/made-at" 2>/dev/null)" != "$root" ]; then

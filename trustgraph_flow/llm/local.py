@@ -30,6 +30,7 @@ LONGEST_REPLY_TOKENS = 1024
 """For requests that give no limit: a small model now and then repeats itself without end."""
 PROMPT_CACHE_MIB = 256
 GGUF_MAGIC = b"GGUF"
+PIP_INSTALL = "pip install 'trustgraph-flow-react[local]'"
 
 
 class LocalModel:
@@ -93,7 +94,8 @@ def _require_library() -> None:
         import xllamacpp  # noqa: F401
     except ImportError as error:
         raise SetupError(
-            f"The local model needs llama.cpp ({error}): pip install 'trustgraph-flow-react[local]', "
+            f"The local model needs llama.cpp ({error}): "
+            f"{'install libgomp1 (apt-get install libgomp1)' if 'libgomp' in str(error) else PIP_INSTALL}, "
             "or give --llm-url with a model server."
         ) from error
 
