@@ -3,8 +3,8 @@
     python benchmarks/mcp_soak.py [--calls N] [--opens N] [--rounds N]
 
 ``calls`` are made on one held connection, ``opens`` connections are opened and closed, and in ``rounds`` a
-server is killed at a random moment of a call. Only servers that this program started are killed, by their
-number.
+server is killed at a random moment of a call: over stdio, and over HTTP as ``mcp_http_kills.py`` does. Only
+servers that this program started are killed, by their number.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import mcp_http_kills
 
 from trustgraph_flow.agent.mcp_tool import Connection, Limits, McpFault, read_result
 from trustgraph_flow.agent.mcp_tool.guard import ChildGuard
@@ -130,6 +132,7 @@ async def main(options: argparse.Namespace) -> None:
     await many_calls(options.calls)
     await many_opens(options.opens)
     await kills(options.rounds)
+    await mcp_http_kills.main(options.rounds)
     report("end", **state())
 
 

@@ -27,8 +27,9 @@ async def test_what_a_browser_brings_back_is_told_to_every_process_and_needs_no_
             assert "close this page" in await answer.text()
         async with http.get(PLACE, params={"error": "access_denied", "state": "s"}) as answer:
             assert "refused" in await answer.text()
-        async with http.get(PLACE) as answer:
-            assert answer.status == 400
+        for wrong in ({}, {"state": "s" * 1000}):
+            async with http.get(PLACE, params=wrong) as answer:
+                assert answer.status == 400
     async with asyncio.timeout(SECONDS):
         first, second = await told.get(), await told.get()
     assert (first["code"], first["state"], first["iss"]) == ("c", "s", "http://a")

@@ -74,7 +74,7 @@ class SignInReturn(Message):
     """What a browser brought back from a sign-in page. The ``code`` is worth nothing without the verifier,
     which stays with the process that began the sign-in."""
 
-    state: str
-    code: str | None = None
-    iss: str | None = None
-    error: str | None = None
+    state: str = Field(max_length=500)
+    code: str | None = Field(default=None, max_length=8000)
+    iss: str | None = Field(default=None, max_length=2000)
+    error: str | None = Field(default=None, max_length=500)

@@ -1,4 +1,4 @@
-"""The database: config items and their history, the run log, the call journal."""
+"""The database: config items and their history, the run log, the call journal, sign-ins, artifacts."""
 
 from .artifacts import Artifact, ArtifactTable
 from .call_journal import CallEntry, CallJournal

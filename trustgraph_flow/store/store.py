@@ -1,4 +1,4 @@
-"""The store: one database for config items, the run log and the call journal."""
+"""The store: one database for all that must outlive a process."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ import pytest
 import structlog
 from oauth_world import OAuthServer, agree
 
+from trustgraph_flow.agent.mcp_tool import read_result
+from trustgraph_flow.agent.mcp_tool.oauth import SignInAuth
 from trustgraph_flow.schema.mcp import SIGN_IN_CHANNEL, McpToolRequest
 
 SECRET = "s3cret-of-the-client"
@@ -81,6 +83,15 @@ async def test_tokens_are_kept_in_the_store_and_neither_logged_nor_on_the_bus(wo
     for text in (answer.model_dump_json(), tools.model_dump_json(), str(logged), caplog.text):
         assert token not in text
         assert SECRET not in text
+
+
+async def test_another_process_goes_on_with_the_token_of_the_store(world, server, connect):
+    await serve(world, by_credentials(server))
+    assert (await world.call("t")).text == "signed in"
+    target = world.service._directory.server("default", "locked")
+    connection = connect(target, auth=SignInAuth(target, world.store.sign_ins))
+    assert read_result(await connection.call("t", {})).text == "signed in"
+    assert len(server.asked) == 1
 
 
 async def test_a_secret_goes_to_no_authorization_server_that_the_item_does_not_name(world):
