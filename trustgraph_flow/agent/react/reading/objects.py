@@ -12,11 +12,13 @@ from trustgraph_flow.schema.errors import BadRequest
 
 from .scanner import MAX_DEPTH, ObjectScanner
 
-_ANY_COMMENT = r"//[^\n]*|/\*.*?\*/|\#[^\n]*"
-_DOUBLE = r'"(?:[^"\\]++|\\.)*+"'
+# Repeated groups are not made possessive here and in the modules beside this one: before 3.11.5 Python matches
+# those wrongly (gh-106052). Their branches exclude one another instead, so that giving back changes nothing.
+_ANY_COMMENT = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*\*/|\#[^\n]*+"
+_DOUBLE = r'"(?:[^"\\]++|\\.)*"'
 _TOKEN = re.compile(
     _DOUBLE
-    + rf"|(?P<before>[{{\[,:](?:\s++|{_ANY_COMMENT})*+)'(?P<single>(?:[^'\\]++|\\.)*+)'"
+    + rf"|(?P<before>[{{\[,:](?:\s++|{_ANY_COMMENT})*)'(?P<single>(?:[^'\\]++|\\.)*)'"
     + rf"|(?P<comment>{_ANY_COMMENT})|\b(?P<word>True|False|None)\b|(?P<space>\\[nrt])",
     re.DOTALL,
 )
@@ -24,7 +26,7 @@ _COMMENT = re.compile(_ANY_COMMENT, re.DOTALL)
 _COMMA = re.compile(rf"{_DOUBLE}|(?P<comma>,)(?=\s*+[}}\]])", re.DOTALL)
 _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|.)|"', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_STRING = re.compile(rf"{_DOUBLE}|'(?:[^'\\]++|\\.)*+'", re.DOTALL)
+_STRING = re.compile(rf"{_DOUBLE}|'(?:[^'\\]++|\\.)*'", re.DOTALL)
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _NOTHING = ("", "null", "None")
 _EXCERPT = 24

@@ -8,12 +8,12 @@ from collections.abc import Callable
 MAX_DEPTH = 100
 
 _PLAIN = r"[^{}\[\]\"'/#]++"
-_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_STRING = r'"(?:[^"\\]++|\\.)*"'
 _SKIP = re.compile(
-    rf"(?:{_PLAIN}|{_STRING}|\[(?:{_PLAIN}|{_STRING})*+\]|\{{(?:{_PLAIN}|{_STRING})*+\}})*+", re.DOTALL
+    rf"(?:{_PLAIN}|{_STRING}|\[(?:{_PLAIN}|{_STRING})*\]|\{{(?:{_PLAIN}|{_STRING})*\}})*", re.DOTALL
 )
 _MEMBERS = re.compile(r"[{}\[\]\"'/#,:]")
-_RUN = {'"': re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL), "'": re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)}
+_RUN = {'"': re.compile(r'(?:[^"\\]++|\\.)*', re.DOTALL), "'": re.compile(r"(?:[^'\\]++|\\.)*", re.DOTALL)}
 _NOT_IN_STRING = re.compile(r'["\\\ud800-\udfff]')
 _CLOSES = {"}": "{", "]": "["}
 
@@ -25,7 +25,7 @@ _ESCAPE = (
     r"|\\u(?=[0-9a-fA-F]{0,3}[^0-9a-fA-F])|\\[^u]"
 )
 _ESCAPE_IN_RUN = re.compile(rf"{_HIGH}{_LOW}|\\u(?:[0-9a-fA-F]{{4}})?|\\[^u]")
-_DECODED_RUN = {quote: re.compile(rf"(?:[^{quote}\\]++|{_ESCAPE})*+") for quote in "\"'"}
+_DECODED_RUN = {quote: re.compile(rf"(?:[^{quote}\\]++|{_ESCAPE})*") for quote in "\"'"}
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "'": "'", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _REPLACEMENT = "\ufffd"
 

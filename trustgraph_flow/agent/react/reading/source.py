@@ -20,8 +20,8 @@ from .labels import (
 )
 
 _SPACE = re.compile(r"\s+")
-_INLINE = rf"(?:[^\n\r<]++|{PLAIN_BRACKET})*+"
-_PIECE = re.compile(rf"{_INLINE}(?:[\n\r]{PLAIN_LINE}{_INLINE})*+[\n\r]?", re.IGNORECASE)
+_INLINE = rf"(?:[^\n\r<]++|{PLAIN_BRACKET})*"
+_PIECE = re.compile(rf"{_INLINE}(?:[\n\r]{PLAIN_LINE}{_INLINE})*[\n\r]?", re.IGNORECASE)
 _LINE = re.compile(rf"{_INLINE}[\n\r]?", re.IGNORECASE)
 _BRACKET = re.compile("<")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
