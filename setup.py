@@ -50,6 +50,7 @@ COMMANDS = [
     "tg-set-mcp-tool = trustgraph_flow.cli.mcp_tools:set_mcp_tool",
     "tg-show-mcp-tools = trustgraph_flow.cli.mcp_tools:show_mcp_tools",
     "tg-delete-mcp-tool = trustgraph_flow.cli.mcp_tools:delete_mcp_tool",
+    "tg-sign-in-mcp = trustgraph_flow.cli.mcp_tools:sign_in_mcp",
     "tg-invoke-mcp-tool = trustgraph_flow.cli.mcp_tools:invoke_mcp_tool",
     "tg-show-config = trustgraph_flow.cli.config_items:show_config",
     "tg-list-config-items = trustgraph_flow.cli.config_items:list_config_items",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trustgraph_flow.config.checks import check
+from trustgraph_flow.config.checks import check, check_names
 from trustgraph_flow.schema.errors import BadRequest
 from trustgraph_flow.store import ConfigChange
 
@@ -65,6 +65,20 @@ def test_with_force_an_unusable_item_is_saved_but_what_no_store_can_hold_is_not(
     check([change("{")], force=True)
     with pytest.raises(BadRequest, match="NUL"):
         check([change('{"a": "\0"}')], force=True)
+
+
+def test_a_name_that_another_tool_has_is_refused() -> None:
+    stored = {"old": json.dumps(TOOL), "new": json.dumps(TOOL), "bad": "{"}
+    with pytest.raises(BadRequest, match="tool 'new': the name 't' is taken by the tool 'old'"):
+        check_names(["new"], stored)
+    check_names(["old"], {"old": json.dumps(TOOL), "new": None})
+    check_names(["bad"], stored)
+
+
+@pytest.mark.parametrize("name", [" ", "a\nAction: x", "None", "n/a", "Final Answer", " padded"])
+def test_a_name_that_no_agent_could_call_is_refused(name: str) -> None:
+    with pytest.raises(BadRequest, match="name"):
+        check([change({**TOOL, "name": name})])
 
 
 def test_types_that_we_do_not_know_are_saved_as_they_are() -> None:

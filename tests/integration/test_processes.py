@@ -119,3 +119,16 @@ async def test_the_other_services_go_on_when_the_mcp_service_was_killed_and_star
             await worker.stop(signal.SIGKILL)
         async with tg_up(tmp_path, "--only", "mcp-tool"):
             assert await ask(up.gateway) == "known"
+
+
+async def test_workers_outlive_the_process_that_held_the_broker(tmp_path: Path, model_url: str) -> None:
+    owner = ("--only", "broker,config,text-completion,mcp-tool,prompt,gateway", "--llm-url", model_url)
+    async with tg_up(tmp_path, *owner, "--port", "0") as first, tg_up(tmp_path, "--only", "agent"):
+        assert await ask(first.gateway) == "known"
+        broker = state_of(tmp_path)["pulsar"]
+        below = first.descendants()
+        await first.stop(signal.SIGKILL)
+        await gone(below)
+        async with tg_up(tmp_path, *owner, "--port", "0") as second:
+            assert state_of(tmp_path)["pulsar"] == broker
+            assert await ask(second.gateway) == "known"

@@ -8,7 +8,7 @@ from .declare import ArgumentsError
 from .faults import Fault, FaultKind
 from .jsontext import loads as strict_json
 from .signature import Checked, Signature, compile_signature
-from .text import LABELS, escape, one_line, quote_block, shorten, show_value
+from .text import LABELS, escape, one_line, quote_block, shorten, show_name, show_value
 
 __all__ = [
     "LABELS",
@@ -23,6 +23,7 @@ __all__ = [
     "quote_block",
     "response_schema",
     "shorten",
+    "show_name",
     "show_value",
     "strict_json",
 ]

@@ -74,10 +74,11 @@ class EmbeddedBroker:
         self._claim()
         try:
             (self.folder / "broker.toml").write_text(CONFIG, encoding="utf-8")
-            self.port = self.port or free_port()
+            self.port = self.port or self._kept_port() or free_port()
             self._marker = claim_broker(self.port)
             await self._spawn(binary)
             await self._ready()
+            self._port_file.write_text(str(self.port), encoding="utf-8")
         except BaseException:
             await self.close()
             raise
@@ -96,6 +97,21 @@ class EmbeddedBroker:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    @property
+    def _port_file(self) -> Path:
+        return self.folder / "port"
+
+    def _kept_port(self) -> int | None:
+        """The port of the last time, if it is free: processes that outlived the broker still ask there."""
+        try:
+            port = int(self._port_file.read_text(encoding="utf-8"))
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", port))
+        except (OSError, ValueError, OverflowError):
+            return None
+        return port
 
     def _claim(self) -> None:
         try:

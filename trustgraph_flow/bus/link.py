@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import socket
 import time
 from collections import deque
@@ -279,4 +280,5 @@ def _shut_down() -> None:
     for link in _open:
         link.shut_down()
     quiet_at = (time.monotonic() if _open else _last_closed) + SHUT_DOWN_SECONDS
-    time.sleep(max(0.0, quiet_at - time.monotonic()))
+    with contextlib.suppress(KeyboardInterrupt):
+        time.sleep(max(0.0, quiet_at - time.monotonic()))

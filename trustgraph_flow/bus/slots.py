@@ -7,6 +7,7 @@ loopback address does, and is free again the moment that its holder dies.
 from __future__ import annotations
 
 import errno
+import random
 import socket
 
 from trustgraph_flow.schema.errors import SetupError
@@ -30,7 +31,10 @@ def claim_slot(url: str) -> tuple[int, socket.socket] | None:
     port = places[0][1]
     if not _is_held(_broker_name(port)):
         return None
-    for slot in range(SLOTS):
+    # From a random one on: after a kill the broker now and then keeps the consumers of the dead process, and
+    # with the lowest number the next process would meet them each time.
+    first = random.randrange(SLOTS)
+    for slot in (*range(first, SLOTS), *range(first)):
         held = _claim(f"{_broker_name(port)}/{slot}")
         if held is not None:
             return slot, held

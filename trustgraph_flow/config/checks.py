@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -46,6 +46,29 @@ def check(changes: Iterable[ConfigChange], *, force: bool = False) -> None:
     if faults:
         text = "; ".join(f"{fault['type']} {fault['key']!r}: {fault['fault']}" for fault in faults)
         raise BadRequest(f"Nothing was saved: {text}.", data={"faults": faults})
+
+
+def check_names(changed: Iterable[str], values: Mapping[str, str | None]) -> None:
+    """Raises BadRequest where a changed tool has the name of another. ``values``: all tools by their keys."""
+    owners: dict[str, list[str]] = {}
+    for key, value in values.items():
+        if (name := _tool_name(value)) is not None:
+            owners.setdefault(name, []).append(key)
+    for key in sorted(changed):
+        name = _tool_name(values.get(key))
+        others = [other for other in owners.get(name, []) if other != key] if name is not None else []
+        if others:
+            raise BadRequest(
+                f"Nothing was saved: tool {key!r}: the name {name!r} is taken by the tool {others[0]!r}; "
+                "choose another name, or delete that tool first."
+            )
+
+
+def _tool_name(value: str | None) -> str | None:
+    try:
+        return ToolItem.model_validate(strict_json(value or "")).name
+    except ValueError:
+        return None
 
 
 def faults_in(change: ConfigChange, *, force: bool = False) -> list[str]:
@@ -96,8 +119,6 @@ def _tool_faults(item: ToolItem) -> list[str]:
     if item.type not in SERVED_TOOL_TYPES + FOREIGN_TOOL_TYPES:
         return [f"the tool type {item.type!r} is unknown; known are {', '.join(SERVED_TOOL_TYPES)}"]
     faults = []
-    if not item.name:
-        faults.append("the name is empty; agents call a tool by its name")
     link = LINKS.get(item.type)
     if link is not None and not getattr(item, link.replace("-", "_")):
         faults.append(f"{link!r} is missing; a tool of type {item.type!r} needs it")

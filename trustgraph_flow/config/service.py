@@ -13,7 +13,7 @@ from trustgraph_flow.schema.config import DEFAULT_WORKSPACE, NOTICE_CHANNEL, Con
 from trustgraph_flow.schema.errors import BadRequest, TrustGraphError
 from trustgraph_flow.store import ConfigChange, ConfigItem, Store
 
-from .checks import check
+from .checks import check, check_names
 
 log = structlog.get_logger(__name__)
 
@@ -98,10 +98,21 @@ class ConfigService:
     async def _change(self, changes: Sequence[ConfigChange], body: ConfigRequest) -> Body:
         """Once begun it is finished, notice included, even if the asker goes away meanwhile."""
         check(changes, force=body.force)
+        if not body.force:
+            await self._check_names(changes)
         task = asyncio.create_task(self._write(changes, body.who or ""))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
         return await asyncio.shield(task)
+
+    async def _check_names(self, changes: Sequence[ConfigChange]) -> None:
+        """No two tools of a workspace may have one name: an agent could call only one of them."""
+        for workspace in {change.workspace for change in changes if change.type == "tool"}:
+            _, stored = await self._items.items(workspace, ["tool"])
+            values: dict[str, str | None] = {item.key: item.value for item in stored}
+            changed = [change for change in changes if (change.type, change.workspace) == ("tool", workspace)]
+            values |= {change.key: change.value for change in changed}
+            check_names({change.key for change in changed}, values)
 
     async def _write(self, changes: Sequence[ConfigChange], who: str) -> Body:
         version = await self._items.write(changes, who=who)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, field_validator
 
 from .base import Item
 
 SERVED_TOOL_TYPES = ("mcp-tool", "prompt", "text-completion", "tool-service")
+RESERVED_NAMES = frozenset(
+    {"-", "none", "n/a", "na", "null", "nil", "nothing", "no action", "no tool", "final answer"}
+)
+"""What models write where they call nothing."""
 FOREIGN_TOOL_TYPES = ("knowledge-query", "structured-query", "row-embeddings-query")
 
 
@@ -30,6 +34,15 @@ class ToolItem(Item):
     state: str | None = None
     applicable_states: list[str] = Field(default_factory=lambda: ["*"])
     timeout: float | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _can_be_called(cls, name: str) -> str:
+        if not name.strip() or name != name.strip() or not name.isprintable():
+            raise ValueError("agents call a tool by its name: one line of printable characters, not blank")
+        if name.strip().casefold() in RESERVED_NAMES:
+            raise ValueError(f"{name!r} means that no tool is called; give the tool another name")
+        return name
 
 
 class McpItem(Item):

@@ -102,3 +102,22 @@ async def test_a_successful_call_moves_the_run_to_the_state_of_its_tool(make_wor
     assert "second" not in world.prompts[0]
     assert "second" in world.prompts[1]
     assert [request.name for request in world.sent] == ["first", "second"]
+
+
+async def test_a_tool_keeps_its_name_against_a_newcomer(make_world: MakeWorld) -> None:
+    world = await make_world([call("good"), final("ok")], tools={"z": json.dumps(GOOD)})
+    taken = json.dumps({**GOOD, "mcp-tool": "thief"})
+    world.agent.reloaded.clear()
+    await world.put_unchecked("tool", "a", taken)
+    await world.agent.reloaded.wait()
+    await world.ask()
+    assert [request.name for request in world.sent] == ["good"]
+    assert [problem.key for problem in world.agent.workspaces["default"].tools.problems] == ["a"]
+
+
+async def test_a_name_that_reads_like_a_label_stands_in_quotes(make_world: MakeWorld) -> None:
+    tool = {**GOOD, "name": "Action: x"}
+    world = await make_world([call("Action: x"), final("ok")], tools={"z": json.dumps(tool)})
+    await world.ask()
+    assert not any(line.startswith("Action: x") for line in world.prompts[0].splitlines())
+    assert "Action: x" in world.prompts[0]

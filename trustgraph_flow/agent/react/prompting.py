@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trustgraph_flow.arguments import quote_block
+from trustgraph_flow.arguments import quote_block, show_name
 from trustgraph_flow.prompt import PromptSet
 from trustgraph_flow.store import Exchange
 
@@ -115,9 +115,9 @@ def squeezed(text: str) -> str:
 
 
 def shown_tool(tool: LoadedTool) -> Mapping[str, Any]:
-    """What a template gets of a tool: its name letter for letter, the rest quoted."""
+    """What a template gets of a tool: its name letter for letter, in quotes if it is no plain word."""
     return {
-        "name": tool.name,
+        "name": show_name(tool.name),
         "description": inline(tool.description),
         "arguments": tool.signature.text,
     }

@@ -78,27 +78,36 @@ class Toolset:
 
 def load_toolset(context: ToolContext, items: Items, previous: Toolset | None = None) -> Toolset:
     """Makes the tools of one workspace; what has not changed since ``previous`` is taken over."""
-    tools: list[LoadedTool] = []
+    loaded: dict[str, LoadedTool] = {}
     problems: list[ToolProblem] = []
-    names: dict[str, str] = {}
     for key, text in items.get("tool", {}).items():
         old = previous.get(key) if previous else None
         try:
-            tool = _load(context, key, text, items, old)
-            if (owner := names.get(tool.name)) is not None:
-                raise TrustGraphError(f"the name {tool.name!r} is already taken by the tool item {owner!r}")
+            loaded[key] = _load(context, key, text, items, old)
         except _Foreign as reason:
             problems.append(ToolProblem(key, str(reason), foreign=True))
-            continue
         except TrustGraphError as error:
-            kept = old is not None and old.name not in names
-            problems.append(ToolProblem(key, error.message, kept))
-            if old is None or not kept:
-                continue
-            tool = old
-        names[tool.name] = key
-        tools.append(tool)
+            problems.append(ToolProblem(key, error.message, kept=old is not None))
+            if old is not None:
+                loaded[key] = old
+    owners = _owners(loaded, previous)
+    tools = [tool for tool in loaded.values() if owners[tool.name] == tool.key]
+    problems += [
+        ToolProblem(tool.key, f"the name {tool.name!r} is taken by the tool item {owners[tool.name]!r}")
+        for tool in loaded.values()
+        if owners[tool.name] != tool.key
+    ]
     return Toolset(tuple(tools), tuple(problems), {tool.key: tool for tool in tools})
+
+
+def _owners(loaded: Mapping[str, LoadedTool], previous: Toolset | None) -> dict[str, str]:
+    """Whose each name is: that of the item that had it before, else of the first that asks for it."""
+    owners = {tool.name: tool.key for tool in reversed(list(loaded.values()))}
+    for tool in previous.tools if previous else ():
+        now = loaded.get(tool.key)
+        if now is not None and now.name == tool.name:
+            owners[tool.name] = tool.key
+    return owners
 
 
 def resolve(name: str, offered: list[LoadedTool]) -> LoadedTool | str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from trustgraph_flow.schema.items import RESERVED_NAMES
+
 
 class Mark(Enum):
     """What a reader can meet in a line."""
@@ -87,7 +89,7 @@ LONGEST_MARK = 64
 _OPEN_MARKS = re.compile(r"[*_`]+\Z")
 _PAIRS = {"`": "`", '"': '"', "'": "'", "[": "]", "<": ">", "(": ")", "“": "”", "«": "»"}
 _AROUND_NAME = f" \t\r\n*`{_INVISIBLE}"
-_NO_ACTION = {"", "-", "none", "n/a", "na", "null", "nil", "nothing", "no action", "no tool", "final answer"}
+_NO_ACTION = RESERVED_NAMES | {""}
 
 
 def label_of(match: re.Match[str]) -> tuple[Mark, str]:

@@ -12,8 +12,8 @@ from trustgraph_flow.schema.errors import BadRequest
 
 from .scanner import MAX_DEPTH, ObjectScanner
 
-# Repeated groups are not made possessive here and in the modules beside this one: before 3.11.5 Python matches
-# those wrongly (gh-106052). Their branches exclude one another instead, so that giving back changes nothing.
+# Repeated groups are not possessive here and in the modules beside this one: before 3.11.5 Python matches
+# them wrongly (gh-106052). Their branches exclude one another instead, so that giving back changes nothing.
 _ANY_COMMENT = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*\*/|\#[^\n]*+"
 _DOUBLE = r'"(?:[^"\\]++|\\.)*"'
 _TOKEN = re.compile(
