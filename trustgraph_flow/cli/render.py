@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from trustgraph_flow.cli.text import Cleaner, clean, one_line, shorten, to_json
-from trustgraph_flow.schema.agent import AgentMessage
+from trustgraph_flow.schema.agent import RETRACTED, AgentMessage
 
 LONGEST_OBSERVATION = 2_000
 """Characters shown of one observation unless all was asked for."""
@@ -110,6 +110,8 @@ class AgentPrinter:
         self._text(self._cleaner.feed(message.content))
         if message.end_of_message:
             self.close()
+            if message.reason == RETRACTED:
+                self._write(self._err, "Retracted: this answer was cut off, and is not the answer.\n", "red")
 
     def _whole(self, label: str, text: str) -> None:
         self.close()

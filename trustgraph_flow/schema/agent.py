@@ -8,6 +8,8 @@ from pydantic import Field
 
 from .base import Message
 
+RETRACTED = "retracted"
+"""The ``reason`` on the last chunk of an answer that turned out to be none."""
 AgentMessageType = Literal["thought", "action", "observation", "answer", "error"]
 
 

@@ -149,3 +149,14 @@ async def test_a_failing_model_ends_the_run_with_its_error(make_world: MakeWorld
     last = (await world.ask())[-1]
     assert (last.message_type, last.reason) == ("error", "model-unreachable")
     assert "127.0.0.1:9" in last.content
+
+
+async def test_an_answer_that_was_cut_off_is_retracted(make_world: MakeWorld) -> None:
+    world = await make_world(
+        [Reply("Final Answer: half of the ans", finish_reason="length"), Reply("Final Answer: whole")]
+    )
+    messages = await world.ask(streaming=True)
+    answers = [(kind, text) for kind, text in joined(messages) if kind == "answer"]
+    assert answers == [("answer", "half of the ans"), ("answer", "whole")]
+    closing = [m for m in messages if m.message_type == "answer" and m.end_of_message]
+    assert [message.reason for message in closing] == ["retracted", "answered"]

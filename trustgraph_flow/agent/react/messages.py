@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trustgraph_flow.schema.agent import AgentMessage, AgentMessageType
+from trustgraph_flow.schema.agent import RETRACTED, AgentMessage, AgentMessageType
 from trustgraph_flow.schema.events import RunEvent
 
 from .parser import AnswerDelta, Event, ThoughtDelta
@@ -209,6 +209,7 @@ class Reporter:
         )
 
     async def _close(self) -> None:
+        """An answer that is closed here is none: its reply was cut off, and the model is asked again."""
         kind, self._open = self._open, None
         if kind is not None:
             await self._emit(
@@ -217,5 +218,6 @@ class Reporter:
                     message_id=step_message_id(self._run, kind),
                     run_id=self._run.run_id,
                     step=self._step,
+                    reason=RETRACTED if kind == "answer" else None,
                 )
             )
