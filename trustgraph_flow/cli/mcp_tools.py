@@ -118,7 +118,8 @@ async def invoke_mcp_tool(
     elif not failed:
         print(clean(text))
     if failed:
-        raise TrustGraphError(f"the tool {name} failed ({result.fault or 'tool-error'}): {text}")
+        lines = "; ".join(line for line in text.splitlines() if line.strip())
+        raise TrustGraphError(f"the tool {name} failed ({result.fault or 'tool-error'}): {lines}")
 
 
 @command("tg-sign-in-mcp")
