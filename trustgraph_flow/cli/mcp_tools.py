@@ -118,8 +118,7 @@ async def invoke_mcp_tool(
     elif not failed:
         print(clean(text))
     if failed:
-        lines = "; ".join(line for line in text.splitlines() if line.strip())
-        raise TrustGraphError(f"the tool {name} failed ({result.fault or 'tool-error'}): {lines}")
+        raise TrustGraphError(f"the tool {name} failed ({result.fault or 'tool-error'}): {text}")
 
 
 @command("tg-sign-in-mcp")
