@@ -10,9 +10,7 @@ from trustgraph_flow.cli._common import Client, Json, command, print_json
 from trustgraph_flow.cli.argument_options import parse_arguments
 from trustgraph_flow.cli.text import one_line
 from trustgraph_flow.schema.errors import BadRequest
-
-_LINKS = {"mcp-tool": "mcp-tool", "prompt": "template", "tool-service": "service"}
-"""For each type of tool the field that says what it calls."""
+from trustgraph_flow.schema.items import FOREIGN_TOOL_TYPES, SERVED_TOOL_TYPES, TOOL_LINKS, ToolItem
 
 Id = Annotated[str, typer.Option("--id", help="The id of the tool.")]
 
@@ -63,7 +61,6 @@ async def set_tool(
     "account:string:Account number" --argument '{"name": "unit", "type": "string", "enum": ["EUR", "USD"]}'
     """
     from trustgraph_flow.arguments import compile_signature
-    from trustgraph_flow.schema.items import ToolItem
 
     links = {"mcp-tool": mcp_tool, "template": template, "service": service}
     kind = _kind(type_, links)
@@ -114,9 +111,8 @@ async def delete_tool(client: Client, id_: Id) -> None:
 
 def _kind(given: str | None, links: dict[str, str | None]) -> str:
     """The type of a tool that is made of these links, checked."""
-    from trustgraph_flow.schema.items import FOREIGN_TOOL_TYPES, SERVED_TOOL_TYPES
 
-    fitting = [kind for kind, link in _LINKS.items() if links[link]]
+    fitting = [kind for kind, link in TOOL_LINKS.items() if links[link]]
     if given is None:
         if len(fitting) != 1:
             raise BadRequest(
@@ -125,6 +121,6 @@ def _kind(given: str | None, links: dict[str, str | None]) -> str:
         return fitting[0]
     if given not in SERVED_TOOL_TYPES + FOREIGN_TOOL_TYPES:
         raise BadRequest(f"--type {given!r} is unknown; known are {', '.join(SERVED_TOOL_TYPES)}")
-    if given in _LINKS and given not in fitting:
-        raise BadRequest(f"a tool of type {given} needs --{_LINKS[given]}")
+    if given in TOOL_LINKS and given not in fitting:
+        raise BadRequest(f"a tool of type {given} needs --{TOOL_LINKS[given]}")
     return given

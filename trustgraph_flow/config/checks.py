@@ -13,6 +13,7 @@ from trustgraph_flow.schema.errors import BadRequest
 from trustgraph_flow.schema.items import (
     FOREIGN_TOOL_TYPES,
     SERVED_TOOL_TYPES,
+    TOOL_LINKS,
     AgentProfileItem,
     McpItem,
     McpServerItem,
@@ -26,8 +27,6 @@ MODELS: dict[str, type[Item]] = {
     "mcp-server": McpServerItem,
     "agent-profile": AgentProfileItem,
 }
-LINKS = {"mcp-tool": "mcp-tool", "prompt": "template", "tool-service": "service"}
-"""For each type of tool the field that it can't do without."""
 MAX_VALUE_BYTES = 1024 * 1024
 MAX_NAME_CHARS = 1000
 
@@ -119,10 +118,10 @@ def _tool_faults(item: ToolItem) -> list[str]:
     if item.type not in SERVED_TOOL_TYPES + FOREIGN_TOOL_TYPES:
         return [f"the tool type {item.type!r} is unknown; known are {', '.join(SERVED_TOOL_TYPES)}"]
     faults = []
-    link = LINKS.get(item.type)
+    link = TOOL_LINKS.get(item.type)
     if link is not None and not getattr(item, link.replace("-", "_")):
         faults.append(f"{link!r} is missing; a tool of type {item.type!r} needs it")
-    if item.type in LINKS:
+    if item.type in TOOL_LINKS:
         try:
             compile_signature(item.arguments, defs=item.defs)
         except ArgumentsError as error:

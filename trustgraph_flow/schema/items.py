@@ -9,6 +9,8 @@ from pydantic import AliasChoices, Field, field_validator
 from .base import Item
 
 SERVED_TOOL_TYPES = ("mcp-tool", "prompt", "text-completion", "tool-service")
+TOOL_LINKS = {"mcp-tool": "mcp-tool", "prompt": "template", "tool-service": "service"}
+"""For each type of tool the field that says what it calls, which it can't do without."""
 RESERVED_NAMES = frozenset(
     {"-", "none", "n/a", "na", "null", "nil", "nothing", "no action", "no tool", "final answer"}
 )

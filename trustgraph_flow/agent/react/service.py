@@ -16,6 +16,7 @@ from trustgraph_flow.bus import Bus, GiveUp, Request, Serving
 from trustgraph_flow.config import ConfigView, ConfigWatcher
 from trustgraph_flow.prompt import PromptSet
 from trustgraph_flow.schema.agent import AgentMessage, AgentRequest
+from trustgraph_flow.schema.base import faults_of
 from trustgraph_flow.schema.errors import BadRequest, Conflict, NotFound
 from trustgraph_flow.schema.events import RunEvent
 from trustgraph_flow.schema.items import AgentProfileItem
@@ -291,11 +292,7 @@ def _profiles(workspace: str, items: Mapping[str, str]) -> dict[str, AgentProfil
         try:
             profiles[key] = AgentProfileItem.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            log.warning(
-                "bad agent-profile item", workspace=workspace, key=key, fault=f"{place}: {first['msg']}"
-            )
+            log.warning("bad agent-profile item", workspace=workspace, key=key, fault=faults_of(error))
     return profiles
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from trustgraph_flow.arguments import Signature, compile_signature
+from trustgraph_flow.schema.base import faults_of
 from trustgraph_flow.schema.errors import TrustGraphError
 from trustgraph_flow.schema.items import FOREIGN_TOOL_TYPES, SERVED_TOOL_TYPES, McpSchemaItem, ToolItem
 
@@ -169,8 +170,7 @@ def _parse(key: str, text: str) -> ToolItem:
     try:
         return ToolItem.model_validate(value)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise TrustGraphError(f"tool item {key!r}: {faults}") from None
+        raise TrustGraphError(f"tool item {key!r}: {faults_of(error)}") from None
 
 
 def _related(item: ToolItem, items: Items) -> str | None:
